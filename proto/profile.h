@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The neutral profile: what converter fills, pprof_read rebuilds, and encoders, splitters and
+ * reports walk. Everything lives in the profile's own arena and refers to everything else by
+ * 32-bit index, so a walk is an encode.
+ *
+ * Order of calls: profile_new, then strings/mappings/functions/locations/stacks/label sets/samples
+ * in any order that defines before it uses, then read; profile_free drops all at once.
+ *
+ * Indices count from 0 except stacks, where 0 is the empty stack. pprof ids are index + 1.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/intern.h"
+
+#define PROFILE_NONE UINT32_MAX
+
+struct profile_value_type {
+	uint32_t type; /* string */
+	uint32_t unit; /* string */
+};
+
+struct profile_mapping {
+	uint64_t memory_start, memory_limit, file_offset;
+	uint32_t filename, build_id; /* strings; build_id lower-case hex */
+	bool has_functions, has_filenames, has_line_numbers, has_inline_frames;
+};
+
+struct profile_function {
+	uint32_t name, system_name, filename; /* strings */
+	uint32_t reserved;
+	int64_t start_line;
+};
+
+struct profile_line {
+	uint32_t function; /* index */
+	uint32_t column;
+	int64_t line;
+};
+
+struct profile_location {
+	uint64_t address;
+	uint32_t mapping;    /* index or PROFILE_NONE */
+	uint32_t first_line; /* into lines; innermost inlined first */
+	uint32_t n_lines;
+	bool is_folded;
+};
+
+/* A stack is its leaf node; parent leads towards the root (the caller), 0 ends it. */
+struct profile_stack_node {
+	uint32_t parent;
+	uint32_t location; /* index */
+};
+
+struct profile_label {
+	uint32_t key; /* string */
+	uint32_t str; /* string; 0 and is_number false means the empty string */
+	int64_t num;
+	uint32_t unit; /* string, numbers only */
+	bool is_number;
+};
+
+/* Labels of a sample, interned as a set: equal sets have equal indices. */
+struct profile_label_set {
+	uint32_t first; /* into labels */
+	uint32_t n;
+};
+
+struct profile_sample {
+	uint32_t stack;	    /* stack node, 0 = no frames */
+	uint32_t label_set; /* index; set 0 is the empty one */
+};
+
+/*
+ * A growing array. Elements move when it grows, so hold indices, not pointers. Owned by the
+ * profile.
+ */
+#define PROFILE_ARRAY(type)                                                                        \
+	struct {                                                                                   \
+		type *items;                                                                       \
+		uint32_t n;                                                                        \
+		uint32_t capacity;                                                                 \
+	}
+
+struct profile {
+	struct arena arena; /* texts */
+	struct intern strings;
+	PROFILE_ARRAY(struct profile_value_type) sample_types;
+	PROFILE_ARRAY(struct profile_mapping) mappings;
+	PROFILE_ARRAY(struct profile_function) functions;
+	PROFILE_ARRAY(struct profile_line) lines;
+	PROFILE_ARRAY(struct profile_location) locations;
+	PROFILE_ARRAY(struct profile_stack_node) stacks; /* [0] is the empty stack */
+	PROFILE_ARRAY(struct profile_label) labels;
+	PROFILE_ARRAY(struct profile_label_set) label_sets; /* [0] is the empty set */
+	PROFILE_ARRAY(struct profile_sample) samples;
+	PROFILE_ARRAY(int64_t) values;	  /* samples.n rows of sample_types.n columns */
+	PROFILE_ARRAY(uint32_t) comments; /* strings */
+	struct profile_value_type period_type;
+	int64_t period;
+	int64_t time_nanos; /* UTC ns since the epoch */
+	int64_t duration_nanos;
+	uint32_t default_sample_type;		    /* string, 0 = none */
+	uint32_t doc_url, drop_frames, keep_frames; /* strings, 0 = none */
+	struct profile_index *index;		    /* hash tables of the makers below */
+};
+
+struct profile *profile_new(void);
+void profile_free(struct profile *profile);
+/* Bytes held, all arrays and tables counted. */
+size_t profile_memory_bytes(const struct profile *profile);
+
+/* Makers return indices. Those marked (interned) give the same index for equal content. */
+uint32_t
+profile_string(struct profile *profile,
+	       const char *text); /* (interned) made valid UTF-8: bad bytes become U+FFFD */
+uint32_t profile_string_n(struct profile *profile, const char *text, size_t size); /* (interned) */
+void profile_add_sample_type(struct profile *profile, const char *type, const char *unit);
+uint32_t profile_add_mapping(struct profile *profile, const struct profile_mapping *mapping);
+uint32_t profile_function(struct profile *profile,
+			  const struct profile_function *function); /* (interned) */
+/* The location's lines are appended to it with profile_add_line while it is the newest or has none
+ * yet. */
+uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address);
+/* Sets all lines of a location at once (innermost first). */
+void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
+		       uint32_t n);
+/*
+ * Stack of n locations, leaf first (interned by sharing nodes from the root).
+ */
+uint32_t profile_stack(struct profile *profile, const uint32_t *locations, uint32_t n);
+/* The node for `location` called from `parent` (interned); the hot loop's own door to the tree. */
+uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t location);
+/* (interned) order of labels is kept: the same labels in another order are another set. */
+uint32_t profile_label_set(struct profile *profile, const struct profile_label *labels, uint32_t n);
+/*
+ * Adds to the sample with this stack and label set, made when absent (interned). values has
+ * sample_types.n entries; they are added. Returns the sample's index.
+ */
+uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
+			    const int64_t *values);
+void profile_add_comment(struct profile *profile, const char *text);
+static inline const char *profile_text(const struct profile *profile, uint32_t string)
+{
+	return intern_text(&profile->strings, string);
+}
+/* Row of a sample's values. Valid until the next sample is added. */
+static inline int64_t *profile_values(const struct profile *profile, uint32_t sample)
+{
+	return profile->values.items + (size_t)sample * profile->sample_types.n;
+}
+/* Moves the mapping to the front (pprof takes the first one for the main binary); locations follow.
+ */
+void profile_set_main_mapping(struct profile *profile, uint32_t mapping);
+/*
+ * Sets has_functions, has_filenames, has_line_numbers and has_inline_frames of every mapping where
+ * all its locations carry them, and clears them elsewhere (wire contract of pprof: a flag set makes
+ * readers skip the mapping).
+ */
+void profile_set_symbol_flags(struct profile *profile);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The door of symcache: (build-id, ELF address) → frames or a reason.
+ *
+ * Order of calls: symcache_new; symcache_module for each binary that appears (as early as it
+ * appears: the file may vanish); module_segments to translate addresses; symcache_resolve for each
+ * distinct address; symcache_free. Kernel: symcache_kernel, then symcache_resolve_kernel.
+ * Everything belongs to one thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/build_id.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct symcache;
+struct module;
+
+enum symcache_demangle { SYMCACHE_DEMANGLE_NORMAL, SYMCACHE_DEMANGLE_FULL, SYMCACHE_DEMANGLE_NONE };
+
+struct symcache_config {
+	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
+	bool trust_paths; /* believe a path when nothing in the record can confirm it */
+	bool no_symbols;  /* modules give segments and build-ids, resolve gives nothing */
+	enum symcache_demangle demangle;
+	const char *const *debug_roots; /* NULL-terminated; NULL = { "/usr/lib/debug" } */
+	const char *sysroot;  /* prefix for paths in records, NULL = none; for files of another
+				 machine */
+	const char *vmlinux;  /* NULL = look in the usual places */
+	const char *kallsyms; /* NULL = /proc/kallsyms */
+};
+
+struct symcache *symcache_new(const struct symcache_config *config);
+void symcache_free(struct symcache *cache);
+
+/* What a mapping record says about its file. Texts are borrowed for the call. */
+struct module_query {
+	const char *path;	     /* as in the record, " (deleted)" and all */
+	int32_t pid;		     /* process that maps it, 0 or -1 when unknown */
+	uint64_t map_start, map_end; /* for /proc/PID/map_files */
+	struct build_id build_id;    /* empty when the record has none */
+	uint32_t device_major, device_minor;
+	uint64_t inode, inode_generation;
+	bool has_inode;
+};
+
+/* Why the file behind a module is or is not used. */
+enum module_state {
+	MODULE_OK,	      /* opened; identity proven by build-id or by device and inode */
+	MODULE_OK_TRUSTED,    /* opened on the path alone (trust_paths) */
+	MODULE_NOT_FOUND,     /* no such file */
+	MODULE_DENIED,	      /* may not be read */
+	MODULE_REPLACED,      /* the file there has another build-id, or another inode */
+	MODULE_NOT_CONFIRMED, /* nothing in the record confirms the file there, and paths are not
+				 trusted */
+	MODULE_NOT_ELF,	      /* a file, but not ELF, or a damaged one */
+	MODULE_NO_FILE,	      /* not a file at all: [vdso], //anon, memfd that is gone */
+};
+const char *module_state_text(enum module_state state);
+
+/* One PT_LOAD. svma = address in the ELF. */
+struct load_segment {
+	uint64_t file_offset, svma;
+	uint64_t file_bytes, memory_bytes;
+	bool is_executable;
+};
+
+/*
+ * The module for a mapping; the same pointer for the same binary (build-id, else path, device and
+ * inode), however often and for whichever process it is asked. Never NULL, owned by the cache and
+ * valid as long as it. Opens the file at once.
+ */
+struct module *symcache_module(struct symcache *cache, const struct module_query *query);
+
+enum module_state module_get_state(const struct module *module);
+/* Build-id from the record, else from the file (GNU note, Go note or content hash: see its kind).
+ */
+const struct build_id *module_get_build_id(const struct module *module);
+/* All PT_LOADs in file order; none unless the state is MODULE_OK or MODULE_OK_TRUSTED. */
+const struct load_segment *module_segments(const struct module *module, size_t *n_out);
+/* Path without " (deleted)", for people. */
+const char *module_get_path(const struct module *module);
+
+/* Why an address has no name. A reason is a result, to be counted and shown. */
+enum symbol_reason {
+	SYMBOL_FOUND,
+	SYMBOL_NO_FILE,	     /* see module_state */
+	SYMBOL_NO_TABLE,     /* the file has no symbol table and no debug file was found */
+	SYMBOL_GAP,	     /* a table, but no symbol covers the address */
+	SYMBOL_HIDDEN,	     /* kernel: kptr_restrict */
+	SYMBOL_OTHER_KERNEL, /* kernel: recorded under another one than we have names of */
+	SYMBOL_DISABLED,     /* no_symbols */
+	SYMBOL_REASON_N,
+};
+const char *symbol_reason_text(enum symbol_reason reason);
+
+/* One function at an address. Texts belong to the module and live as long as the cache. */
+struct symbol_frame {
+	const char *name;		   /* display form, demangled as configured */
+	const char *linkage_name;	   /* as in the symbol table */
+	const char *file;		   /* NULL when unknown */
+	uint32_t line, column, start_line; /* 0 when unknown */
+};
+
+enum { SYMBOL_FRAMES_MAX = 64 };
+
+/* Innermost inlined function first, the real function last. */
+struct symbol_result {
+	enum symbol_reason reason;
+	uint32_t n_frames; /* 0 unless SYMBOL_FOUND */
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	bool is_folded; /* several symbols stand at this address */
+};
+
+/* svma: an address in the ELF, already adjusted for return addresses. */
+void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,
+		      struct symbol_result *out);
+
+/* What a source says about its kernel. */
+struct kernel_query {
+	struct build_id build_id; /* empty when unknown */
+	const char *os_release;	  /* NULL when unknown */
+	bool is_this_host;	  /* live: names of the running kernel are right by definition */
+	uint64_t text_start;	  /* recorded address of relocation_symbol, 0 when unknown */
+	const char *relocation_symbol; /* "_text" or "_stext", NULL when unknown */
+};
+
+/* Chooses kallsyms or vmlinux for the queries of symcache_resolve_kernel; may be called again. */
+void symcache_kernel(struct symcache *cache, const struct kernel_query *query);
+/* vaddr as recorded. module_name_out gets "" for the kernel itself, else e.g. "nf_tables". */
+void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symbol_result *out,
+			     const char **module_name_out);
+/* This host's kernel build-id from /sys/kernel/notes; empty when it cannot be read. */
+struct build_id symcache_host_kernel_build_id(void);
