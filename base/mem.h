@@ -18,5 +18,5 @@ char *mem_copy_string(const char *s);
 /* printf into a new string that the caller frees. */
 char *mem_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void mem_free(void *p);
-/* Resident memory and peak of this process in bytes, from /proc/self/status; 0 if unknown. */
+/* Resident memory of this process in bytes, from /proc/self/status; 0 if unknown. */
 size_t mem_resident_bytes(void);
