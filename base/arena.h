@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that lives as long as one profile window and goes in one call. Growing arrays inside it
- * are struct arena_array: stable 32-bit indices, elements in chunks that never move.
+ * Memory that lives as long as one profile window and goes in one call. What was allocated never
+ * moves.
  */
 #pragma once
 
