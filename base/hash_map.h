@@ -15,7 +15,8 @@ struct hash_map {
 	struct hash_map_slot *slots;
 	uint8_t *used; /* per slot: 0 free, 1 taken */
 	size_t n;
-	size_t mask; /* slots - 1; 0 when nothing was allocated yet */
+	size_t mask;   /* slots - 1; 0 when nothing was allocated yet */
+	uint64_t seed; /* 0 until keys were found to collide on purpose */
 };
 
 void hash_map_init(struct hash_map *map);
@@ -27,7 +28,8 @@ uint64_t *hash_map_put(struct hash_map *map, uint64_t key, bool *is_new_out);
 /* Whether it was there. */
 bool hash_map_remove(struct hash_map *map, uint64_t key);
 void hash_map_clear(struct hash_map *map);
-/* Walks all entries in slot order: start with *iterator = 0; false at the end. */
+/* Walks all entries in slot order, which no output may depend on: start with *iterator = 0; false
+ * at the end. */
 bool hash_map_next(const struct hash_map *map, size_t *iterator, uint64_t *key_out,
 		   uint64_t **value_out);
 

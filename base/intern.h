@@ -23,6 +23,7 @@ struct intern {
 	uint32_t capacity;
 	uint32_t *table; /* index + 1, 0 = free */
 	uint32_t table_mask;
+	uint64_t seed[2];
 };
 
 /* The texts live in arena, which must outlive the table. */
