@@ -11,6 +11,7 @@
 
 struct mailbox;
 
+/* NULL when the process has no descriptor left. */
 struct mailbox *mailbox_new(size_t capacity);
 /* Both sides have stopped; items still inside go through free_item (may be NULL). */
 void mailbox_free(struct mailbox *box, void (*free_item)(void *item));
