@@ -10,6 +10,11 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
+/*
+ * Errors of functions that get a path begin with it. What fails to create or write an output
+ * carries the error number 701, or 702 when the disk is full.
+ */
+
 /* Regular files only, O_CLOEXEC|O_NONBLOCK; a FIFO, device or folder is refused. */
 struct error *file_open_regular(const char *path, int *fd_out) MUST_USE;
 /* Appends the whole file (also of /proc, whose sizes are 0) to buf; ERROR_LIMIT past buf's maximum.
