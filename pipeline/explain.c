@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of numbered errors and warnings; tests/lint/error_codes.sh keeps it complete. */
+#include "pipeline/explain.h"
+
+#include "base/compiler.h"
+
+static const struct explain_entry entries[] = {
+	{'E', 1, EXIT_CODE_USAGE, "the command line is off",
+	 "An option, a value or a command is not one that perfpipe knows.", "perfpipe help"},
+
+	{'E', 101, EXIT_CODE_DENIED, "not permitted to sample",
+	 "kernel.perf_event_paranoid or a missing capability keeps this user from sampling that "
+	 "target: 2 and more allow own processes without the kernel only, 3 and 4 (Debian, Ubuntu) "
+	 "nothing without CAP_PERFMON. Containers may forbid perf_event_open altogether.",
+	 "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v perfpipe)\""},
+	{'E', 102, EXIT_CODE_NO_INPUT, "no such process",
+	 "The process may have exited before sampling began.",
+	 "perfpipe record -G CGROUP, or record its parent: children are followed"},
+	{'W', 103, 0, "kernel names hidden",
+	 "kernel.kptr_restrict hides the kernel's addresses, so kernel frames show as addresses.",
+	 "sudo sysctl kernel.kptr_restrict=1, and keep CAP_SYSLOG"},
+	{'E', 104, EXIT_CODE_NO_INPUT, "cgroup not found",
+	 "The path is below the cgroup2 mount (or the v1 perf_event hierarchy) as "
+	 "/proc/PID/cgroup shows it.",
+	 "systemd-cgls, and give the path as in: perfpipe record -G system.slice/nginx.service"},
+	{'E', 105, EXIT_CODE_USAGE, "event unknown or not supported",
+	 "The event has no such name, or this machine cannot count it (virtual machines often "
+	 "have no hardware counters).",
+	 "perfpipe record -e cpu-clock"},
+	{'E', 106, EXIT_CODE_DENIED, "ring memory refused",
+	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
+	 "RLIMIT_MEMLOCK; even the smallest ring did not fit.",
+	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
+	{'W', 106, 0, "rings smaller than asked for",
+	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
+	 "RLIMIT_MEMLOCK; a smaller ring is used, and bursts may lose samples.",
+	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
+	{'E', 107, EXIT_CODE_FAILED, "out of file descriptors",
+	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
+	 "followed.",
+	 "ulimit -n 65536"},
+	{'W', 107, 0, "fewer file descriptors than needed",
+	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
+	 "followed; part of the target is not sampled.",
+	 "ulimit -n 65536"},
+	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
+	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
+	 "spent with interrupts off is seen at their end.",
+	 "none needed; -e cpu-clock asks for it directly"},
+	{'W', 109, 0, "user frames only",
+	 "This user may not sample the kernel, so time in system calls has no frames of its own.",
+	 "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v perfpipe)\""},
+	{'W', 110, 0, "execs are not watched",
+	 "The tracepoint sched:sched_process_exec cannot be used, so command lines are read from "
+	 "/proc and very short processes have none.",
+	 "run as root or with CAP_PERFMON and readable /sys/kernel/tracing"},
+	{'E', 111, EXIT_CODE_NOT_FOUND, "command not found or not executable",
+	 "The command behind -- could not be started: exit 127 when there is no such file, 126 "
+	 "when it may not be executed.",
+	 "check its name and PATH"},
+	{'W', 113, 0, "nothing was sampled",
+	 "The target used no CPU in that time, ended before its first sample, or all of its "
+	 "samples were of a kind that was left out.",
+	 "sample longer (-d) or more often (-F 999)"},
+
+	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data, nothing can be used",
+	 "The header or the event descriptions do not make sense, so no record can be read.",
+	 "record again, or copy the file again"},
+	{'W', 601, 0, "damaged perf.data, read in part",
+	 "The file ends early or a part of it is broken: perf record was probably killed, the disk "
+	 "was full, or a copy was cut. What is intact was used.",
+	 "none needed; --strict turns this into exit 65"},
+	{'W', 602, 0, "unknown records or features were skipped",
+	 "The file was written by a perf newer than this version, or by another tool.",
+	 "none needed, samples are unaffected"},
+	{'E', 603, EXIT_CODE_BAD_INPUT, "not a perf.data file",
+	 "A perf.data file begins with PERFILE2; this one does not.",
+	 "perfpipe record, or: perf record -g"},
+	{'E', 604, EXIT_CODE_BAD_INPUT, "empty input",
+	 "There is not a single byte in it: the recorder probably failed before it wrote.",
+	 "look at the messages of the program that wrote it"},
+	{'E', 605, EXIT_CODE_BAD_INPUT, "decompression failed",
+	 "A compressed part is damaged, or would unpack to more than is sane.",
+	 "copy the file again; gunzip -t or zstd -t tells whether it is whole"},
+	{'W', 605, 0, "a compressed record could not be unpacked",
+	 "A compressed part is damaged, or would unpack to more than is sane; what came before it "
+	 "was used.",
+	 "none needed; --strict turns this into exit 65"},
+	{'W', 606, 0, "samples were lost",
+	 "The kernel had no room in the ring when the samples came, or perfpipe could not keep up. "
+	 "The profile's comments state how many.",
+	 "perfpipe record -m 4M, or a lower -F"},
+	{'W', 607, 0, "malformed samples were skipped",
+	 "Fields of these records do not fit into their size.",
+	 "none needed; they are counted in the profile's comments"},
+	{'E', 608, EXIT_CODE_BAD_INPUT, "unknown dialect of the pipe format",
+	 "The stream begins like perf's pipe mode but its records are of no kind that perf writes.",
+	 "record to a file instead: perf record -o perf.data"},
+	{'W', 609, 0, "samples of no known event",
+	 "Their ids belong to no event that the file describes.",
+	 "none needed; they are counted in the profile's comments"},
+	{'E', 610, EXIT_CODE_BAD_INPUT, "neither a pprof profile nor a perf.data file",
+	 "The input is no protobuf of the form profile.proto (gzip or plain) and has no perf.data "
+	 "header.",
+	 "perfpipe convert -i perf.data -o out.pb.gz, then: perfpipe report out.pb.gz"},
+	{'E', 611, EXIT_CODE_BAD_INPUT, "damaged pprof profile",
+	 "The file begins like a profile, but ends early or refers to things that are not in it.",
+	 "write or copy it again"},
+	{'E', 612, EXIT_CODE_BAD_INPUT, "no such event in the input",
+	 "--event takes the name of an event of that file.", "perfpipe inspect FILE"},
+	{'E', 613, EXIT_CODE_NO_INPUT, "the input cannot be opened",
+	 "There is no such file, or this user may not read it.", "ls -l FILE"},
+
+	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
+	 "The folder does not exist or may not be written, or the name is a folder's.",
+	 "perfpipe … -o /tmp/perfpipe.pb.gz"},
+	{'E', 702, EXIT_CODE_IO, "writing failed",
+	 "The disk is full, a quota is reached, or the reader of a pipe went away.",
+	 "df -h ., and choose another place with -o"},
+};
+
+const struct explain_entry *explain_find(enum explain_severity severity, int number)
+{
+	const struct explain_entry *other = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
+		if (entries[i].number != number)
+			continue;
+		if (entries[i].severity == (char)severity)
+			return &entries[i];
+		other = &entries[i];
+	}
+	return other;
+}
+
+const struct explain_entry *explain_list(size_t *n_out)
+{
+	*n_out = ARRAY_LEN(entries);
+	return entries;
+}
