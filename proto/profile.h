@@ -112,7 +112,7 @@ struct profile {
 
 struct profile *profile_new(void);
 void profile_free(struct profile *profile);
-/* Bytes held, all arrays and tables counted. */
+/* Bytes in use, all arrays and tables counted. Cheap. */
 size_t profile_memory_bytes(const struct profile *profile);
 
 /* Makers return indices. Those marked (interned) give the same index for equal content. */
@@ -124,8 +124,7 @@ void profile_add_sample_type(struct profile *profile, const char *type, const ch
 uint32_t profile_add_mapping(struct profile *profile, const struct profile_mapping *mapping);
 uint32_t profile_function(struct profile *profile,
 			  const struct profile_function *function); /* (interned) */
-/* The location's lines are appended to it with profile_add_line while it is the newest or has none
- * yet. */
+/* Not interned: the caller keeps one per (mapping, address). It has no lines yet. */
 uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address);
 /* Sets all lines of a location at once (innermost first). */
 void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
@@ -136,7 +135,15 @@ void profile_set_lines(struct profile *profile, uint32_t location, const struct 
 uint32_t profile_stack(struct profile *profile, const uint32_t *locations, uint32_t n);
 /* The node for `location` called from `parent` (interned); the hot loop's own door to the tree. */
 uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t location);
-/* (interned) order of labels is kept: the same labels in another order are another set. */
+/*
+ * As profile_stack with the root first, for whole chains: what it shares with the chain before
+ * costs a comparison, the rest is looked up with all its cache misses in flight at once.
+ */
+uint32_t profile_stack_path(struct profile *profile, const uint32_t *locations, uint32_t n);
+/*
+ * (interned) order of labels is kept: the same labels in another order are another set. A number 0
+ * without a unit gets the unit that readers assume for its key, as it would vanish otherwise.
+ */
 uint32_t profile_label_set(struct profile *profile, const struct profile_label *labels, uint32_t n);
 /*
  * Adds to the sample with this stack and label set, made when absent (interned). values has
@@ -144,6 +151,8 @@ uint32_t profile_label_set(struct profile *profile, const struct profile_label *
  */
 uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
 			    const int64_t *values);
+/* Starts to load what profile_add_sample will look at; worth it a few samples ahead. */
+void profile_prefetch_sample(const struct profile *profile, uint32_t stack, uint32_t label_set);
 void profile_add_comment(struct profile *profile, const char *text);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
@@ -158,8 +167,8 @@ static inline int64_t *profile_values(const struct profile *profile, uint32_t sa
  */
 void profile_set_main_mapping(struct profile *profile, uint32_t mapping);
 /*
- * Sets has_functions, has_filenames, has_line_numbers and has_inline_frames of every mapping where
- * all its locations carry them, and clears them elsewhere (wire contract of pprof: a flag set makes
- * readers skip the mapping).
+ * Sets has_functions, has_filenames and has_line_numbers of every mapping where all its locations
+ * carry them, and clears them elsewhere (wire contract of pprof: a flag set makes readers skip the
+ * mapping). has_inline_frames is set where functions are complete and some location has several.
  */
 void profile_set_symbol_flags(struct profile *profile);

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profile's store. Interned arrays each have an index_table; stacks and samples are the
+ * converter's hot path: a lookup is one slot and, when its hash matches, one element.
+ */
+#include "proto/profile.h"
+
+#include <assert.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/compiler.h"
+#include "base/hash_seed.h"
+#include "base/mem.h"
+#include "proto/index_table.h"
+#include "proto/utf8.h"
+
+enum { FIRST_CAPACITY = 16, PATH_BATCH = 64 };
+
+/* The chain that profile_stack_path saw last, root first. */
+struct last_path {
+	uint32_t *locations;
+	uint32_t *nodes;
+	uint32_t n;
+	uint32_t capacity;
+};
+
+struct profile_index {
+	struct index_table stacks;  /* value = node */
+	struct index_table samples; /* value = index + 1, likewise below */
+	struct index_table label_sets;
+	struct index_table functions;
+	uint32_t *stack_hashes; /* per node: hash of the path from the root */
+	uint32_t stack_hashes_capacity;
+	struct last_path last;
+	char *repaired; /* scratch of profile_string_n */
+	size_t repaired_capacity;
+	uint64_t seed; /* order never depends on it */
+};
+
+static void grow(void **items, uint32_t *capacity, uint64_t want, size_t element_bytes)
+{
+	uint64_t grown = *capacity ? (uint64_t)*capacity * 2 : FIRST_CAPACITY;
+	if (grown < want)
+		grown = want;
+	if (grown > UINT32_MAX)
+		grown = UINT32_MAX;
+	/* What 32 bits cannot count counts as no memory left. */
+	*items = mem_realloc(*items, want > UINT32_MAX ? SIZE_MAX : (size_t)grown, element_bytes);
+	*capacity = (uint32_t)grown;
+}
+
+/* Room for extra more elements. */
+#define RESERVE(array, extra)                                                                      \
+	do {                                                                                       \
+		if ((array)->capacity - (array)->n < (extra))                                      \
+			grow((void **)&(array)->items, &(array)->capacity,                         \
+			     (uint64_t)(array)->n + (extra), sizeof(*(array)->items));             \
+	} while (0)
+
+static uint32_t hash_pair(uint64_t seed, uint32_t a, uint32_t b)
+{
+	uint64_t x = (((uint64_t)a << 32) | b) ^ seed;
+	x *= 0x9e3779b97f4a7c15u;
+	x ^= x >> 32;
+	x *= 0xbf58476d1ce4e5b9u;
+	return (uint32_t)(x >> 32);
+}
+
+static uint32_t hash_bytes(const struct profile *profile, const void *p, size_t n)
+{
+	return (uint32_t)(XXH3_64bits_withSeed(p, n, profile->index->seed) >> 32);
+}
+
+struct profile *profile_new(void)
+{
+	struct profile *profile = mem_zalloc(1, sizeof(*profile));
+	arena_init(&profile->arena, 0);
+	intern_init(&profile->strings, &profile->arena);
+	struct profile_index *index = mem_zalloc(1, sizeof(*index));
+	profile->index = index;
+	index->seed = hash_seed_make();
+	index_table_reserve(&index->stacks, 1);
+	index_table_reserve(&index->samples, 1);
+	RESERVE(&profile->stacks, 1);
+	profile->stacks.items[profile->stacks.n++] =
+		(struct profile_stack_node){.location = PROFILE_NONE};
+	grow((void **)&index->stack_hashes, &index->stack_hashes_capacity, 1, sizeof(uint32_t));
+	index->stack_hashes[0] = hash_pair(index->seed, 0, PROFILE_NONE);
+	(void)profile_label_set(profile, NULL, 0);
+	return profile;
+}
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	struct profile_index *index = profile->index;
+	index_table_fini(&index->stacks);
+	index_table_fini(&index->samples);
+	index_table_fini(&index->label_sets);
+	index_table_fini(&index->functions);
+	mem_free(index->stack_hashes);
+	mem_free(index->last.locations);
+	mem_free(index->last.nodes);
+	mem_free(index->repaired);
+	mem_free(index);
+	mem_free(profile->sample_types.items);
+	mem_free(profile->mappings.items);
+	mem_free(profile->functions.items);
+	mem_free(profile->lines.items);
+	mem_free(profile->locations.items);
+	mem_free(profile->stacks.items);
+	mem_free(profile->labels.items);
+	mem_free(profile->label_sets.items);
+	mem_free(profile->samples.items);
+	mem_free(profile->values.items);
+	mem_free(profile->comments.items);
+	intern_fini(&profile->strings);
+	arena_fini(&profile->arena);
+	mem_free(profile);
+}
+
+static size_t table_bytes(const struct index_table *table)
+{
+	return table->slots ? ((size_t)table->mask + 1) * sizeof(*table->slots) : 0;
+}
+
+#define USED_BYTES(array) ((size_t)(array)->n * sizeof(*(array)->items))
+
+size_t profile_memory_bytes(const struct profile *profile)
+{
+	const struct profile_index *index = profile->index;
+	size_t tables = table_bytes(&index->stacks) + table_bytes(&index->samples) +
+			table_bytes(&index->label_sets) + table_bytes(&index->functions) +
+			profile->stacks.n * sizeof(*index->stack_hashes) + index->repaired_capacity;
+	size_t last = 2 * sizeof(uint32_t) * (size_t)index->last.capacity;
+	size_t strings = profile->arena.used_bytes +
+			 profile->strings.n * sizeof(*profile->strings.entries) +
+			 ((size_t)profile->strings.table_mask + 1) * sizeof(uint32_t);
+	return sizeof(*profile) + sizeof(*index) + tables + last + strings +
+	       USED_BYTES(&profile->sample_types) + USED_BYTES(&profile->mappings) +
+	       USED_BYTES(&profile->functions) + USED_BYTES(&profile->lines) +
+	       USED_BYTES(&profile->locations) + USED_BYTES(&profile->stacks) +
+	       USED_BYTES(&profile->labels) + USED_BYTES(&profile->label_sets) +
+	       USED_BYTES(&profile->samples) + USED_BYTES(&profile->values) +
+	       USED_BYTES(&profile->comments);
+}
+
+uint32_t profile_string_n(struct profile *profile, const char *text, size_t size)
+{
+	if (LIKELY(utf8_is_valid(text, size)))
+		return intern_bytes(&profile->strings, text, size);
+	struct profile_index *index = profile->index;
+	if (index->repaired_capacity < size * UTF8_REPAIR_GROWTH) {
+		index->repaired_capacity = size * UTF8_REPAIR_GROWTH;
+		index->repaired = mem_realloc(index->repaired, size, UTF8_REPAIR_GROWTH);
+	}
+	size_t n = utf8_repair(text, size, index->repaired);
+	return intern_bytes(&profile->strings, index->repaired, n);
+}
+
+uint32_t profile_string(struct profile *profile, const char *text)
+{
+	return text ? profile_string_n(profile, text, strlen(text)) : 0;
+}
+
+void profile_add_sample_type(struct profile *profile, const char *type, const char *unit)
+{
+	assert(profile->samples.n == 0);
+	RESERVE(&profile->sample_types, 1);
+	profile->sample_types.items[profile->sample_types.n++] = (struct profile_value_type){
+		.type = profile_string(profile, type),
+		.unit = profile_string(profile, unit),
+	};
+}
+
+uint32_t profile_add_mapping(struct profile *profile, const struct profile_mapping *mapping)
+{
+	RESERVE(&profile->mappings, 1);
+	profile->mappings.items[profile->mappings.n] = *mapping;
+	return profile->mappings.n++;
+}
+
+static bool function_equal(const struct profile_function *a, const struct profile_function *b)
+{
+	return a->name == b->name && a->system_name == b->system_name &&
+	       a->filename == b->filename && a->start_line == b->start_line;
+}
+
+uint32_t profile_function(struct profile *profile, const struct profile_function *function)
+{
+	struct index_table *table = &profile->index->functions;
+	struct profile_function key = *function;
+	key.reserved = 0;
+	uint32_t hash = hash_bytes(profile, &key, sizeof(key));
+	index_table_reserve(table, 1);
+	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
+	     i = (i + 1) & table->mask) {
+		struct index_slot slot = table->slots[i];
+		if (slot.hash == hash &&
+		    function_equal(&profile->functions.items[slot.value - 1], &key))
+			return slot.value - 1;
+	}
+	RESERVE(&profile->functions, 1);
+	profile->functions.items[profile->functions.n++] = key;
+	index_table_put(table, hash, profile->functions.n);
+	return profile->functions.n - 1;
+}
+
+uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address)
+{
+	RESERVE(&profile->locations, 1);
+	profile->locations.items[profile->locations.n] =
+		(struct profile_location){.address = address, .mapping = mapping};
+	return profile->locations.n++;
+}
+
+void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
+		       uint32_t n)
+{
+	struct profile_location *place = &profile->locations.items[location];
+	if (n > place->n_lines) {
+		RESERVE(&profile->lines, n);
+		place->first_line = profile->lines.n;
+		profile->lines.n += n;
+	}
+	if (n)
+		memcpy(&profile->lines.items[place->first_line], lines, n * sizeof(*lines));
+	place->n_lines = n;
+}
+
+/* The node in the table, or 0. */
+static inline uint32_t find_node(const struct profile *profile, uint32_t hash, uint32_t parent,
+				 uint32_t location)
+{
+	const struct index_table *table = &profile->index->stacks;
+	for (uint32_t i = index_table_place(table, hash);; i = (i + 1) & table->mask) {
+		struct index_slot slot = table->slots[i];
+		if (!slot.value)
+			return 0;
+		if (slot.hash != hash)
+			continue;
+		struct profile_stack_node node = profile->stacks.items[slot.value];
+		if (node.parent == parent && node.location == location)
+			return slot.value;
+	}
+}
+
+static void reserve_nodes(struct profile *profile, uint32_t extra)
+{
+	struct profile_index *index = profile->index;
+	index_table_reserve(&index->stacks, extra);
+	RESERVE(&profile->stacks, extra);
+	if (index->stack_hashes_capacity < profile->stacks.capacity)
+		grow((void **)&index->stack_hashes, &index->stack_hashes_capacity,
+		     profile->stacks.capacity, sizeof(*index->stack_hashes));
+}
+
+/* Room was reserved, and the node is known to be new. */
+static inline uint32_t put_node(struct profile *profile, uint32_t hash, uint32_t parent,
+				uint32_t location)
+{
+	uint32_t node = profile->stacks.n++;
+	profile->stacks.items[node] =
+		(struct profile_stack_node){.parent = parent, .location = location};
+	profile->index->stack_hashes[node] = hash;
+	index_table_put(&profile->index->stacks, hash, node);
+	return node;
+}
+
+uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t location)
+{
+	struct profile_index *index = profile->index;
+	uint32_t hash = hash_pair(index->seed, index->stack_hashes[parent], location);
+	uint32_t node = find_node(profile, hash, parent, location);
+	if (node)
+		return node;
+	reserve_nodes(profile, 1);
+	return put_node(profile, hash, parent, location);
+}
+
+/* Frames [from, n) of the last path below parent, at most PATH_BATCH of them. */
+static uint32_t push_batch(struct profile *profile, uint32_t parent, uint32_t from, uint32_t n)
+{
+	struct profile_index *index = profile->index;
+	const uint32_t *locations = index->last.locations + from;
+	uint32_t *nodes = index->last.nodes + from;
+	uint32_t hashes[PATH_BATCH];
+	reserve_nodes(profile, n);
+	uint32_t hash = index->stack_hashes[parent];
+	for (uint32_t i = 0; i < n; i++) {
+		hash = hash_pair(index->seed, hash, locations[i]);
+		hashes[i] = hash;
+		index_table_prefetch(&index->stacks, hash);
+	}
+	/* The first slot is right nearly always, so its node may travel too. */
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = index_table_place(&index->stacks, hashes[i]);
+		__builtin_prefetch(&profile->stacks.items[index->stacks.slots[place].value]);
+	}
+	uint32_t i = 0;
+	for (; i < n; i++) {
+		uint32_t node = find_node(profile, hashes[i], parent, locations[i]);
+		if (!node)
+			break;
+		nodes[i] = parent = node;
+	}
+	/* Below a new node everything is new. */
+	for (; i < n; i++)
+		nodes[i] = parent = put_node(profile, hashes[i], parent, locations[i]);
+	return parent;
+}
+
+/* locations[0], locations[step] … from the root to the leaf. */
+static uint32_t push_path(struct profile *profile, const uint32_t *locations, ptrdiff_t step,
+			  uint32_t n)
+{
+	struct last_path *last = &profile->index->last;
+	if (last->capacity < n) {
+		uint32_t capacity = last->capacity;
+		grow((void **)&last->locations, &capacity, n, sizeof(*last->locations));
+		grow((void **)&last->nodes, &last->capacity, n, sizeof(*last->nodes));
+	}
+	uint32_t shared = 0;
+	uint32_t limit = n < last->n ? n : last->n;
+	while (shared < limit && last->locations[shared] == locations[(ptrdiff_t)shared * step])
+		shared++;
+	for (uint32_t i = shared; i < n; i++)
+		last->locations[i] = locations[(ptrdiff_t)i * step];
+	last->n = n;
+	uint32_t node = shared ? last->nodes[shared - 1] : 0;
+	for (uint32_t i = shared; i < n; i += PATH_BATCH)
+		node = push_batch(profile, node, i, n - i < PATH_BATCH ? n - i : PATH_BATCH);
+	return node;
+}
+
+uint32_t profile_stack_path(struct profile *profile, const uint32_t *locations, uint32_t n)
+{
+	return push_path(profile, locations, 1, n);
+}
+
+uint32_t profile_stack(struct profile *profile, const uint32_t *locations, uint32_t n)
+{
+	return n ? push_path(profile, locations + n - 1, -1, n) : 0;
+}
+
+static bool label_equal(const struct profile_label *a, const struct profile_label *b)
+{
+	return a->key == b->key && a->str == b->str && a->num == b->num && a->unit == b->unit &&
+	       a->is_number == b->is_number;
+}
+
+static bool label_set_equal(const struct profile *profile, uint32_t set,
+			    const struct profile_label *labels, uint32_t n)
+{
+	struct profile_label_set other = profile->label_sets.items[set];
+	if (other.n != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!label_equal(&profile->labels.items[other.first + i], &labels[i]))
+			return false;
+	}
+	return true;
+}
+
+/* One form for each meaning, padding included, so that a set can be hashed as bytes. */
+static struct profile_label normal_label(struct profile *profile, const struct profile_label *label)
+{
+	struct profile_label normal;
+	memset(&normal, 0, sizeof(normal));
+	normal.key = label->key;
+	normal.is_number = label->is_number;
+	if (!label->is_number) {
+		normal.str = label->str;
+		return normal;
+	}
+	normal.num = label->num;
+	normal.unit = label->unit;
+	if (!normal.num && !normal.unit) {
+		const char *key = profile_text(profile, label->key);
+		bool is_bytes = !strcmp(key, "alignment") || !strcmp(key, "request");
+		normal.unit = is_bytes ? profile_string(profile, "bytes") : label->key;
+	}
+	return normal;
+}
+
+uint32_t profile_label_set(struct profile *profile, const struct profile_label *labels, uint32_t n)
+{
+	struct index_table *table = &profile->index->label_sets;
+	/* Written behind the array's end, and kept there if the set is new. */
+	RESERVE(&profile->labels, n);
+	struct profile_label *normal = profile->labels.items + profile->labels.n;
+	for (uint32_t i = 0; i < n; i++)
+		normal[i] = normal_label(profile, &labels[i]);
+	uint32_t hash = hash_bytes(profile, normal, n * sizeof(*normal));
+	index_table_reserve(table, 1);
+	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
+	     i = (i + 1) & table->mask) {
+		struct index_slot slot = table->slots[i];
+		if (slot.hash == hash && label_set_equal(profile, slot.value - 1, normal, n))
+			return slot.value - 1;
+	}
+	RESERVE(&profile->label_sets, 1);
+	profile->label_sets.items[profile->label_sets.n++] =
+		(struct profile_label_set){.first = profile->labels.n, .n = n};
+	profile->labels.n += n;
+	index_table_put(table, hash, profile->label_sets.n);
+	return profile->label_sets.n - 1;
+}
+
+void profile_prefetch_sample(const struct profile *profile, uint32_t stack, uint32_t label_set)
+{
+	const struct profile_index *index = profile->index;
+	index_table_prefetch(&index->samples, hash_pair(index->seed, stack, label_set));
+}
+
+uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
+			    const int64_t *values)
+{
+	struct index_table *table = &profile->index->samples;
+	uint32_t n_values = profile->sample_types.n;
+	uint32_t hash = hash_pair(profile->index->seed, stack, label_set);
+	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
+	     i = (i + 1) & table->mask) {
+		struct index_slot slot = table->slots[i];
+		if (slot.hash != hash)
+			continue;
+		struct profile_sample sample = profile->samples.items[slot.value - 1];
+		if (sample.stack != stack || sample.label_set != label_set)
+			continue;
+		int64_t *row = profile_values(profile, slot.value - 1);
+		for (uint32_t column = 0; column < n_values; column++)
+			row[column] = (int64_t)((uint64_t)row[column] + (uint64_t)values[column]);
+		return slot.value - 1;
+	}
+	index_table_reserve(table, 1);
+	RESERVE(&profile->samples, 1);
+	RESERVE(&profile->values, n_values);
+	profile->samples.items[profile->samples.n++] =
+		(struct profile_sample){.stack = stack, .label_set = label_set};
+	for (uint32_t column = 0; column < n_values; column++)
+		profile->values.items[profile->values.n++] = values[column];
+	index_table_put(table, hash, profile->samples.n);
+	return profile->samples.n - 1;
+}
+
+void profile_add_comment(struct profile *profile, const char *text)
+{
+	RESERVE(&profile->comments, 1);
+	profile->comments.items[profile->comments.n++] = profile_string(profile, text);
+}
+
+void profile_set_main_mapping(struct profile *profile, uint32_t mapping)
+{
+	struct profile_mapping *mappings = profile->mappings.items;
+	assert(mapping < profile->mappings.n);
+	struct profile_mapping chosen = mappings[mapping];
+	memmove(mappings + 1, mappings, mapping * sizeof(*mappings));
+	mappings[0] = chosen;
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		uint32_t *reference = &profile->locations.items[i].mapping;
+		if (*reference == mapping)
+			*reference = 0;
+		else if (*reference < mapping)
+			(*reference)++;
+	}
+}
+
+/* Takes from the mapping's flags what this location lacks. */
+static void clear_missing(const struct profile *profile, const struct profile_location *location,
+			  struct profile_mapping *mapping)
+{
+	if (!location->n_lines)
+		mapping->has_functions = mapping->has_filenames = mapping->has_line_numbers = false;
+	if (location->n_lines > 1)
+		mapping->has_inline_frames = true;
+	for (uint32_t i = 0; i < location->n_lines; i++) {
+		const struct profile_line *line = &profile->lines.items[location->first_line + i];
+		const struct profile_function *function = &profile->functions.items[line->function];
+		if (!function->name)
+			mapping->has_functions = false;
+		if (!function->filename)
+			mapping->has_filenames = false;
+		if (!line->line)
+			mapping->has_line_numbers = false;
+	}
+}
+
+void profile_set_symbol_flags(struct profile *profile)
+{
+	for (uint32_t i = 0; i < profile->mappings.n; i++) {
+		struct profile_mapping *mapping = &profile->mappings.items[i];
+		mapping->has_functions = mapping->has_filenames = mapping->has_line_numbers = false;
+		mapping->has_inline_frames = false;
+	}
+	/* First those that have locations at all, then what each location takes away. */
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		uint32_t mapping = profile->locations.items[i].mapping;
+		if (mapping == PROFILE_NONE)
+			continue;
+		profile->mappings.items[mapping].has_functions = true;
+		profile->mappings.items[mapping].has_filenames = true;
+		profile->mappings.items[mapping].has_line_numbers = true;
+	}
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		const struct profile_location *location = &profile->locations.items[i];
+		if (location->mapping != PROFILE_NONE)
+			clear_missing(profile, location,
+				      &profile->mappings.items[location->mapping]);
+	}
+	for (uint32_t i = 0; i < profile->mappings.n; i++) {
+		struct profile_mapping *mapping = &profile->mappings.items[i];
+		/* Any flag makes a reader leave the mapping alone, so none without names. */
+		mapping->has_filenames &= mapping->has_functions;
+		mapping->has_line_numbers &= mapping->has_functions;
+		mapping->has_inline_frames &= mapping->has_functions;
+	}
+}
