@@ -26,7 +26,7 @@ static char original_folder[PATH_MAX];
 static int set_up(void **state)
 {
 	(void)state;
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
 	return getcwd(original_folder, sizeof(original_folder)) && mkdtemp(folder) ? chdir(folder)
 										   : -1;
 }
