@@ -19,18 +19,27 @@
 
 struct converter;
 
-/* Sample labels, in the order in which they are written. */
+/*
+ * Sample labels, in the order in which they are written. comm is what perf calls comm, the name of
+ * the thread; process is the name of the thread's process.
+ */
 enum converter_label {
-	CONVERTER_LABEL_COMM = 1 << 0,	 /* string, process name */
-	CONVERTER_LABEL_PID = 1 << 1,	 /* number */
-	CONVERTER_LABEL_TID = 1 << 2,	 /* number */
-	CONVERTER_LABEL_THREAD = 1 << 3, /* string "thread": thread name */
-	CONVERTER_LABEL_CPU = 1 << 4,	 /* number */
-	CONVERTER_LABEL_CGROUP = 1 << 5, /* string, path */
+	CONVERTER_LABEL_COMM = 1 << 0, /* string */
+	CONVERTER_LABEL_PID = 1 << 1,  /* number */
+	CONVERTER_LABEL_TID = 1 << 2,  /* number */
+	CONVERTER_LABEL_THREAD = 1
+				 << 3, /* string, the thread's name once more under a plainer key */
+	CONVERTER_LABEL_PROCESS = 1 << 4, /* string */
+	CONVERTER_LABEL_CPU = 1 << 5,	  /* number */
+	CONVERTER_LABEL_CGROUP = 1 << 6,  /* string, path; where the records carry it */
 	CONVERTER_LABEL_CMDLINE =
-		1 << 6, /* string, words joined by spaces; only where an exec watch saw it */
+		1 << 7, /* string, words joined by spaces; where an exec was watched */
 	CONVERTER_LABEL_DEFAULT = CONVERTER_LABEL_COMM | CONVERTER_LABEL_PID,
 };
+/*
+ * Parses "comm,pid,…" or "none" into a set; ERROR_USAGE names the unknown word and the known ones.
+ */
+struct error *converter_parse_labels(const char *text, uint32_t *out) MUST_USE;
 
 struct converter_config {
 	uint32_t labels;	 /* set of enum converter_label */

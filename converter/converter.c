@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of a record through the converter: side-band records change the processes and the kernel
+ * space as they come; a sample finds its thread, its labels and its stack as they are at that
+ * moment and adds its values to one row of the window's profile.
+ */
+#include "converter/converter.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash_map.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "converter/chain_cache.h"
+#include "converter/deferred.h"
+#include "converter/event_columns.h"
+#include "converter/kernel_space.h"
+#include "converter/label.h"
+#include "converter/location.h"
+#include "converter/process.h"
+#include "converter/record.h"
+#include "converter/sample.h"
+#include "converter/stack.h"
+#include "converter/symbolize.h"
+
+struct converter {
+	struct converter_config config;
+	const struct perf_source_info *source;
+	struct symcache *cache;
+
+	struct image_table images;
+	struct process_table processes;
+	struct kernel_space kernel;
+	struct deferred_table deferred;
+
+	/* Of the window. */
+	struct profile *profile;
+	struct event_columns columns;
+	struct location_table locations;
+	struct chain_cache chains;
+	struct stack_builder stacks;
+	struct labeler labeler;
+	uint64_t first_ns, last_ns; /* of its samples; 0 = none with a time yet */
+
+	struct converter_totals totals;
+};
+
+static void begin_window(struct converter *converter)
+{
+	converter->profile = profile_new();
+	event_columns_fini(&converter->columns);
+	event_columns_update(&converter->columns, converter->source, converter->config.event,
+			     converter->profile);
+	location_table_clear(&converter->locations);
+	chain_cache_clear(&converter->chains);
+	stack_builder_begin(&converter->stacks, converter->profile);
+	labeler_begin(&converter->labeler, converter->profile);
+	converter->first_ns = converter->last_ns = 0;
+}
+
+struct converter *converter_new(const struct converter_config *config,
+				const struct perf_source_info *source, struct symcache *cache)
+{
+	struct converter *converter = mem_zalloc(1, sizeof(*converter));
+	converter->config = *config;
+	converter->source = source;
+	converter->cache = cache;
+	image_table_init(&converter->images);
+	process_table_init(&converter->processes, &converter->images);
+	kernel_space_init(&converter->kernel, &converter->images, &converter->processes.pool);
+	location_table_init(&converter->locations);
+	chain_cache_init(&converter->chains);
+	stack_builder_init(&converter->stacks, &converter->images, &converter->locations,
+			   &converter->kernel);
+	labeler_init(&converter->labeler, config->labels);
+	begin_window(converter);
+	return converter;
+}
+
+void converter_free(struct converter *converter)
+{
+	if (!converter)
+		return;
+	profile_free(converter->profile);
+	deferred_fini(&converter->deferred);
+	event_columns_fini(&converter->columns);
+	labeler_fini(&converter->labeler);
+	stack_builder_fini(&converter->stacks);
+	chain_cache_fini(&converter->chains);
+	location_table_fini(&converter->locations);
+	kernel_space_fini(&converter->kernel);
+	process_table_fini(&converter->processes);
+	image_table_fini(&converter->images);
+	mem_free(converter);
+}
+
+const struct converter_totals *converter_get_totals(const struct converter *converter)
+{
+	return &converter->totals;
+}
+
+/* --- samples --- */
+
+static void note_time(struct converter *converter, uint64_t time_ns)
+{
+	if (!time_ns)
+		return;
+	if (!converter->first_ns || time_ns < converter->first_ns)
+		converter->first_ns = time_ns;
+	if (time_ns > converter->last_ns)
+		converter->last_ns = time_ns;
+}
+
+static void add_values(struct converter *converter, uint32_t event, const struct sample *sample,
+		       uint32_t index)
+{
+	event_columns_add(&converter->columns, event, sample->period,
+			  profile_values(converter->profile, index));
+	note_time(converter, sample->time_ns);
+	converter->totals.written++;
+}
+
+static uint32_t add_sample(struct converter *converter, const struct perf_record *record,
+			   const struct sample *sample, const struct thread *thread,
+			   uint32_t label_set, const uint8_t *deferred, uint64_t n_deferred)
+{
+	/* Every column zero; add_values knows which ones are this event's. */
+	static const int64_t zeros[1024];
+	int64_t *row CLEANUP(cleanup_mem) = NULL;
+	if (converter->columns.n_columns > ARRAY_LEN(zeros))
+		row = mem_zalloc(converter->columns.n_columns, sizeof(*row));
+	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
+	const struct stack_input input = {
+		.sample = sample,
+		.space = thread->process->space,
+		.misc = record->misc,
+		.is_swapped = converter->source->is_swapped,
+		.has_lbr_stack = sample->n_branches &&
+				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
+		.deferred = deferred,
+		.n_deferred = n_deferred,
+	};
+	uint32_t stack = stack_build(&converter->stacks, &input);
+	return profile_add_sample(converter->profile, stack, label_set, row ? row : zeros);
+}
+
+/* What beside the chain's words decides which row a sample adds to. */
+static uint64_t chain_context(const struct converter *converter, const struct perf_record *record,
+			      const struct sample *sample, const struct thread *thread,
+			      uint32_t label_set)
+{
+	uint64_t context = hash_mix(thread->process->space->generation);
+	context = hash_mix(context ^ kernel_space_generation(&converter->kernel));
+	context = hash_mix(context ^ sample->ip);
+	return hash_mix(context ^ ((uint64_t)label_set << 32 | (uint64_t)record->misc << 16));
+}
+
+static void count_sample(struct converter *converter, const struct perf_record *record,
+			 const struct sample *sample)
+{
+	struct thread *thread =
+		process_table_recent(&converter->processes, sample->pid, sample->tid);
+	uint32_t label_set = labeler_label(&converter->labeler, thread, sample);
+	uint32_t index;
+	if (sample->n_branches) {
+		/* Branches are part of what an LBR stack is made of: no chain cache. */
+		index = add_sample(converter, record, sample, thread, label_set, NULL, 0);
+	} else {
+		uint64_t context = chain_context(converter, record, sample, thread, label_set);
+		XXH128_hash_t hash =
+			chain_cache_hash(&converter->chains, sample->chain,
+					 (size_t)sample->n_chain * sizeof(uint64_t), context);
+		struct chain_cache_slot *slot = chain_cache_find(&converter->chains, hash);
+		if (slot->sample_plus_1) {
+			index = slot->sample_plus_1 - 1;
+		} else {
+			index = add_sample(converter, record, sample, thread, label_set, NULL, 0);
+			chain_cache_claim(&converter->chains, slot, hash, index);
+		}
+	}
+	add_values(converter, record->event_index, sample, index);
+}
+
+/* A deferred_finish_fn. */
+static void finish_deferred(void *context, const struct perf_record *record, const uint8_t *chain,
+			    uint64_t n_chain)
+{
+	struct converter *converter = context;
+	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
+	struct sample sample;
+	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
+		return; /* it was read once already */
+	struct thread *thread = process_table_recent(&converter->processes, sample.pid, sample.tid);
+	uint32_t label_set = labeler_label(&converter->labeler, thread, &sample);
+	uint32_t index = add_sample(converter, record, &sample, thread, label_set, chain, n_chain);
+	add_values(converter, record->event_index, &sample, index);
+}
+
+static bool waits_for_user_part(const struct converter *converter, const struct sample *sample)
+{
+	return sample->n_chain >= 2 &&
+	       sample_u64(sample->chain, (size_t)sample->n_chain - 2,
+			  converter->source->is_swapped) == PERF_CONTEXT_USER_DEFERRED;
+}
+
+static bool is_left_out(struct converter *converter, const struct perf_record *record,
+			const struct sample *sample)
+{
+	if (converter->columns.first_column[record->event_index] != EVENT_COLUMN_NONE &&
+	    !(converter->config.exclude_pid && sample->pid == converter->config.exclude_pid))
+		return false;
+	converter->totals.filtered++;
+	return true;
+}
+
+static void feed_sample(struct converter *converter, const struct perf_record *record)
+{
+	const struct perf_source_info *source = converter->source;
+	struct sample sample;
+	converter->totals.taken++;
+	if (UNLIKELY(record->event_index >= source->n_events)) {
+		converter->totals.no_event++;
+		return;
+	}
+	if (UNLIKELY(!sample_read(record, &source->events[record->event_index].attr,
+				  source->is_swapped, &sample))) {
+		converter->totals.malformed++;
+		return;
+	}
+	if (UNLIKELY(!event_columns_is_current(&converter->columns, source)))
+		event_columns_update(&converter->columns, source, converter->config.event,
+				     converter->profile);
+	if (UNLIKELY(is_left_out(converter, record, &sample)))
+		return;
+	converter->totals.user_stacks_skipped += sample.stack_bytes != 0;
+	if (UNLIKELY(waits_for_user_part(converter, &sample))) {
+		uint64_t cookie =
+			sample_u64(sample.chain, (size_t)sample.n_chain - 1, source->is_swapped);
+		deferred_add(&converter->deferred, record, sample.tid, cookie, finish_deferred,
+			     converter);
+		return;
+	}
+	count_sample(converter, record, &sample);
+}
+
+/* --- side band --- */
+
+static void capture(struct converter *converter, uint32_t image_index, uint32_t pid,
+		    const struct space_map *map)
+{
+	struct image *image = image_table_get(&converter->images, image_index);
+	image->first_pid = (int32_t)pid;
+	image->first_start = map->start;
+	image->first_end = map->end;
+	/* A running program's file is opened while it is there; it may be gone at the window's end.
+	 */
+	if (converter->source->is_live)
+		image_open(image, converter->source, converter->cache);
+}
+
+static void widen_hull(struct converter *converter, const struct space_map *map)
+{
+	struct image *image = image_table_get(&converter->images, map->image);
+	struct image *canonical = image_table_get(&converter->images, image->canonical);
+	uint64_t high = map->page_offset + (map->end - map->start);
+	if (map->page_offset < canonical->offset_low)
+		canonical->offset_low = map->page_offset;
+	if (high > canonical->offset_high)
+		canonical->offset_high = high;
+}
+
+enum { PROT_EXEC_BIT = 4 }; /* PROT_EXEC of mman.h, the same on every architecture */
+
+static bool feed_mmap(struct converter *converter, const struct record_view *view)
+{
+	struct record_mmap mmap;
+	if (!record_read_mmap(view, &mmap))
+		return false;
+	if (mmap.pid == UINT32_MAX ||
+	    (view->record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+		kernel_space_map(&converter->kernel, mmap.start, mmap.length, mmap.page_offset,
+				 mmap.filename);
+		return true;
+	}
+	if (mmap.is_data && !(mmap.has_protection && mmap.protection & PROT_EXEC_BIT))
+		return true; /* recorded with --data: no code */
+	const struct image_key key = {
+		.path = mmap.filename,
+		.build_id = mmap.build_id,
+		.device_major = mmap.device_major,
+		.device_minor = mmap.device_minor,
+		.inode = mmap.inode,
+		.inode_generation = mmap.inode_generation,
+		.has_inode = mmap.has_inode,
+	};
+	bool is_new;
+	const struct space_map map = {
+		.start = mmap.start,
+		.end = mmap.length > UINT64_MAX - mmap.start ? UINT64_MAX
+							     : mmap.start + mmap.length,
+		.page_offset = mmap.page_offset,
+		.image = image_table_intern(&converter->images, &key, &is_new),
+	};
+	if (is_new)
+		capture(converter, map.image, mmap.pid, &map);
+	widen_hull(converter, &map);
+	process_table_map(&converter->processes, mmap.pid, &map, view->record->is_synthetic);
+	return true;
+}
+
+static bool feed_comm(struct converter *converter, const struct record_view *view)
+{
+	struct record_comm comm;
+	if (!record_read_comm(view, &comm))
+		return false;
+	process_table_comm(&converter->processes, comm.pid, comm.tid, comm.name, comm.is_exec,
+			   view->record->is_synthetic);
+	return true;
+}
+
+static bool feed_task(struct converter *converter, const struct record_view *view)
+{
+	struct record_task task;
+	if (!record_read_task(view, &task))
+		return false;
+	if (view->record->type == PERF_RECORD_EXIT)
+		process_table_exit(&converter->processes, task.pid, task.tid);
+	else
+		process_table_fork(&converter->processes, task.pid, task.parent_pid, task.tid,
+				   task.parent_tid,
+				   view->record->misc & PERF_RECORD_MISC_FORK_EXEC);
+	return true;
+}
+
+static bool feed_lost(struct converter *converter, const struct record_view *view)
+{
+	struct record_lost lost;
+	if (view->record->type == PERF_RECORD_LOST) {
+		if (!record_read_lost(view, &lost))
+			return false;
+		converter->totals.lost_events += lost.n;
+	} else {
+		if (!record_read_lost_samples(view, &lost))
+			return false;
+		converter->totals.lost_samples += lost.n;
+	}
+	return true;
+}
+
+static bool feed_ksymbol(struct converter *converter, const struct record_view *view)
+{
+	struct record_ksymbol ksymbol;
+	if (!record_read_ksymbol(view, &ksymbol))
+		return false;
+	kernel_space_ksymbol(&converter->kernel, ksymbol.start, ksymbol.length, ksymbol.name,
+			     ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+	return true;
+}
+
+static bool feed_cgroup(struct converter *converter, const struct record_view *view)
+{
+	struct record_cgroup cgroup;
+	if (!record_read_cgroup(view, &cgroup))
+		return false;
+	labeler_add_cgroup(&converter->labeler, cgroup.id, cgroup.path);
+	return true;
+}
+
+static bool feed_deferred_chain(struct converter *converter, const struct record_view *view,
+				const struct sample_layout *layout)
+{
+	struct record_deferred_chain chain;
+	if (!record_read_deferred_chain(view, layout, &chain))
+		return false;
+	deferred_complete(&converter->deferred, chain.tid, chain.cookie, chain.entries, chain.n,
+			  finish_deferred, converter);
+	return true;
+}
+
+/* Names of a past moment, which COMM records say better: only checked. */
+static bool check_thread_map(const struct record_view *view)
+{
+	struct record_thread_map map;
+	uint64_t tid;
+	const char *comm;
+	if (!record_read_thread_map(view, &map))
+		return false;
+	while (record_thread_map_next(&map, &tid, &comm))
+		continue;
+	return map.next == map.n;
+}
+
+static bool feed_exec(struct converter *converter, const struct record_view *view)
+{
+	struct record_exec exec;
+	if (!record_read_exec(view, &exec))
+		return false;
+	char *cmdline CLEANUP(cleanup_mem) = NULL;
+	if (exec.argv_bytes) {
+		cmdline = mem_copy(exec.argv, exec.argv_bytes);
+		for (uint32_t i = 0; i + 1 < exec.argv_bytes; i++) {
+			if (!cmdline[i])
+				cmdline[i] = ' ';
+		}
+	}
+	process_table_exec(&converter->processes, exec.pid, exec.tid, cmdline, exec.cgroup);
+	return true;
+}
+
+/* The sample_id layout of a side-band record: that of its event, else of the first. */
+static struct sample_layout layout_of(const struct converter *converter,
+				      const struct perf_record *record)
+{
+	const struct perf_source_info *source = converter->source;
+	if (!source->n_events)
+		return (struct sample_layout){0};
+	return source->events[record->event_index < source->n_events ? record->event_index : 0]
+		.layout;
+}
+
+static bool feed_side_band(struct converter *converter, const struct perf_record *record)
+{
+	const struct sample_layout layout = layout_of(converter, record);
+	const struct record_view view = {
+		.record = record,
+		.is_swapped = converter->source->is_swapped,
+		.trailer_bytes =
+			record->type < PERF_RECORD_USER_TYPE_START ? layout.trailer_bytes : 0,
+	};
+	switch (record->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return feed_mmap(converter, &view);
+	case PERF_RECORD_COMM:
+		return feed_comm(converter, &view);
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return feed_task(converter, &view);
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		return feed_lost(converter, &view);
+	case PERF_RECORD_THROTTLE:
+		converter->totals.throttled++;
+		return true;
+	case PERF_RECORD_KSYMBOL:
+		return feed_ksymbol(converter, &view);
+	case PERF_RECORD_CGROUP:
+		return feed_cgroup(converter, &view);
+	case PERF_RECORD_CALLCHAIN_DEFERRED:
+		return feed_deferred_chain(converter, &view, &layout);
+	case PERF_RECORD_THREAD_MAP:
+		return check_thread_map(&view);
+	case PERF_RECORD_PERFPIPE_EXEC:
+		return feed_exec(converter, &view);
+	/* Known, and nothing in them bears on a profile. */
+	case PERF_RECORD_UNTHROTTLE:
+	case PERF_RECORD_READ:
+	case PERF_RECORD_AUX:
+	case PERF_RECORD_ITRACE_START:
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+	case PERF_RECORD_NAMESPACES:
+	case PERF_RECORD_BPF_EVENT:
+	case PERF_RECORD_TEXT_POKE:
+	case PERF_RECORD_AUX_OUTPUT_HW_ID:
+		return true;
+	default:
+		if (record->type < PERF_RECORD_USER_TYPE_START ||
+		    record->type >= PERF_RECORD_USER_MAX)
+			converter->totals.unknown_records++;
+		return true;
+	}
+}
+
+struct error *converter_feed(void *context, const struct perf_record *records, size_t n)
+{
+	struct converter *converter = context;
+	uint64_t taken = converter->totals.taken, written = converter->totals.written;
+	for (size_t i = 0; i < n; i++) {
+		if (records[i].type == PERF_RECORD_SAMPLE)
+			feed_sample(converter, &records[i]);
+		else if (!feed_side_band(converter, &records[i]))
+			converter->totals.malformed_records++;
+	}
+	stats_add(STAT_RECORDS_READ, n);
+	stats_add(STAT_SAMPLES_TAKEN, converter->totals.taken - taken);
+	stats_add(STAT_SAMPLES_WRITTEN, converter->totals.written - written);
+	return NULL;
+}
+
+/* --- the end of a window --- */
+
+/* Takes text. */
+static void add_comment(struct profile *profile, char *text)
+{
+	profile_add_comment(profile, text);
+	mem_free(text);
+}
+
+static void add_trusted_files(const struct converter *converter)
+{
+	for (uint32_t i = 0; i < converter->images.n; i++) {
+		const struct image *image = image_table_get(&converter->images, i);
+		if (image->module && module_get_state(image->module) == MODULE_OK_TRUSTED)
+			add_comment(converter->profile,
+				    mem_format("taken on trust: %s", image->path));
+	}
+}
+
+static void add_event_comments(const struct converter *converter)
+{
+	for (uint32_t e = 0; e < converter->columns.n_events; e++) {
+		const struct perf_event_info *event = &converter->source->events[e];
+		if (converter->columns.first_column[e] != EVENT_COLUMN_NONE)
+			add_comment(converter->profile,
+				    mem_format("event: %s, %s %" PRIu64, event->name,
+					       perf_attr_has(&event->attr, PERF_ATTR_FREQ)
+						       ? "Hz"
+						       : "period",
+					       event->attr.sample_period));
+	}
+	if (converter->columns.ns_per_sample)
+		add_comment(converter->profile,
+			    "cpu/nanoseconds is an estimate: %" PRId64 " ns (1/Hz) a sample",
+			    converter->columns.ns_per_sample);
+}
+
+/* Facts for people; nothing reads them to work. */
+static void add_comments(const struct converter *converter)
+{
+	const struct perf_source_info *source = converter->source;
+	const struct converter_totals *t = &converter->totals;
+	struct profile *profile = converter->profile;
+	if (source->hostname)
+		add_comment(profile, mem_format("host: %s", source->hostname));
+	if (source->os_release)
+		add_comment(profile, mem_format("kernel: %s %s", source->os_release,
+						source->arch ? source->arch : ""));
+	if (source->cmdline)
+		add_comment(profile, mem_format("command: %s", source->cmdline));
+	add_event_comments(converter);
+	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written", t->taken,
+					t->written));
+	if (t->lost_events)
+		add_comment(profile, mem_format("lost_events: %" PRIu64, t->lost_events));
+	if (t->lost_samples)
+		add_comment(profile, mem_format("lost_samples: %" PRIu64, t->lost_samples));
+	if (t->malformed)
+		add_comment(profile, mem_format("dropped_malformed: %" PRIu64, t->malformed));
+	if (t->no_event)
+		add_comment(profile, mem_format("dropped_no_event: %" PRIu64, t->no_event));
+	if (t->filtered)
+		add_comment(profile, mem_format("left_out: %" PRIu64, t->filtered));
+	if (t->throttled)
+		add_comment(profile, mem_format("throttled: %" PRIu64, t->throttled));
+	if (t->user_stacks_skipped)
+		add_comment(profile, mem_format("user_stacks_not_unwound: %" PRIu64,
+						t->user_stacks_skipped));
+	add_trusted_files(converter);
+}
+
+static void set_times(const struct converter *converter)
+{
+	const struct perf_source_info *source = converter->source;
+	struct profile *profile = converter->profile;
+	uint64_t span = converter->last_ns - converter->first_ns;
+	profile->duration_nanos = (int64_t)span;
+	if (source->has_clock_pair && converter->first_ns)
+		profile->time_nanos =
+			(int64_t)(source->clock_pair_wall_ns +
+				  (converter->first_ns - source->clock_pair_event_ns));
+	else if (source->recorded_at_ns > span)
+		profile->time_nanos = (int64_t)(source->recorded_at_ns - span);
+	if (profile->time_nanos && !source->has_clock_pair)
+		profile_add_comment(profile,
+				    "time is approximate: the recording has no wall clock, "
+				    "it is when the file was made less its length");
+}
+
+static struct error *check_event(const struct converter *converter)
+{
+	if (!converter->config.event || converter->columns.n_used)
+		return NULL;
+	struct buf names CLEANUP(buf_fini);
+	buf_init(&names, 4096);
+	for (uint32_t e = 0; e < converter->source->n_events; e++) {
+		struct error *err = buf_printf(&names, "%s%s", e ? ", " : "",
+					       converter->source->events[e].name);
+		if (err) {
+			error_free(err);
+			break;
+		}
+	}
+	return error_number(error_new(ERROR_NO_ENTRY, "no event \"%s\" in the input; it has: %s",
+				      converter->config.event, buf_string(&names)),
+			    612);
+}
+
+struct error *converter_finish(struct converter *converter,
+			       void (*progress)(void *, uint64_t, uint64_t), void *progress_context,
+			       struct profile **out)
+{
+	deferred_flush(&converter->deferred, finish_deferred, converter);
+	if (!event_columns_is_current(&converter->columns, converter->source))
+		event_columns_update(&converter->columns, converter->source,
+				     converter->config.event, converter->profile);
+	struct error *err = check_event(converter);
+	if (err)
+		return err;
+	const struct symbolize_input input = {
+		.profile = converter->profile,
+		.locations = &converter->locations,
+		.images = &converter->images,
+		.kernel = &converter->kernel,
+		.source = converter->source,
+		.cache = converter->cache,
+		.main_path = converter->config.main_path,
+		.progress = progress,
+		.progress_context = progress_context,
+	};
+	symbolize(&input, converter->totals.frames);
+	converter->totals.n_locations = converter->locations.n;
+	set_times(converter);
+	add_comments(converter);
+	*out = converter->profile;
+	begin_window(converter);
+	return NULL;
+}

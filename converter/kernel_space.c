@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "converter/kernel_space.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+void kernel_space_init(struct kernel_space *space, struct image_table *images,
+		       struct address_space_pool *pool)
+{
+	*space = (struct kernel_space){
+		.images = images,
+		.pool = pool,
+		.ranges = address_space_new(pool),
+	};
+}
+
+void kernel_space_fini(struct kernel_space *space)
+{
+	address_space_unref(space->ranges, space->pool);
+	mem_free(space->relocation_symbol);
+	*space = (struct kernel_space){0};
+}
+
+static void insert(struct kernel_space *space, uint64_t start, uint64_t length,
+		   uint64_t page_offset, uint32_t image)
+{
+	const struct space_map map = {
+		.start = start,
+		.end = length > UINT64_MAX - start ? UINT64_MAX : start + length,
+		.page_offset = page_offset,
+		.image = image,
+	};
+	address_space_insert(&space->ranges, space->pool, space->images, &map, false);
+}
+
+void kernel_space_map(struct kernel_space *space, uint64_t start, uint64_t length,
+		      uint64_t page_offset, const char *filename)
+{
+	static const char kernel[] = "[kernel.kallsyms]";
+	if (strncmp(filename, kernel, sizeof(kernel) - 1) != 0) {
+		/* Modules and the entry trampolines are the kernel too; the guest's kernel is not.
+		 */
+		if (strncmp(filename, "[guest", 6) != 0)
+			insert(space, start, length, page_offset, IMAGE_INDEX_KERNEL);
+		return;
+	}
+	const char *symbol = filename + sizeof(kernel) - 1;
+	space->has_text = true;
+	space->text_start = start;
+	space->text_end = length > UINT64_MAX - start ? UINT64_MAX : start + length;
+	space->text_page_offset = page_offset;
+	mem_free(space->relocation_symbol);
+	space->relocation_symbol = *symbol ? mem_copy_string(symbol) : NULL;
+	insert(space, start, length, page_offset, IMAGE_INDEX_KERNEL);
+}
+
+void kernel_space_ksymbol(struct kernel_space *space, uint64_t start, uint32_t length,
+			  const char *name, bool is_unregister)
+{
+	uint32_t image =
+		is_unregister ? IMAGE_INDEX_KERNEL : image_table_add_ksymbol(space->images, name);
+	insert(space, start, length, start, image);
+}
+
+uint32_t kernel_space_find(const struct kernel_space *space, uint64_t vaddr)
+{
+	const struct space_map *map = address_space_find(space->ranges, vaddr);
+	return map ? map->image : IMAGE_INDEX_KERNEL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Distinct places of a window: (image, address in it) → location index of the profile. While the
+ * window is open an address is a file offset (or what image.h says for its kind); symbolize gives
+ * it its final form and its names, once each.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/profile.h"
+
+struct location {
+	uint64_t address;
+	uint32_t image;
+	bool is_return; /* a return address less 1, not a sampled one */
+};
+
+struct location_table {
+	struct location *items; /* same indices as profile.locations */
+	uint32_t n, capacity;
+	uint32_t *slots; /* index + 1, 0 = free */
+	uint32_t mask;
+};
+
+void location_table_init(struct location_table *table);
+void location_table_fini(struct location_table *table);
+void location_table_clear(struct location_table *table);
+/* Index, made (in profile too) when absent. */
+uint32_t location_table_intern(struct location_table *table, struct profile *profile,
+			       const struct location *location);

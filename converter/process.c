@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "converter/process.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+
+static void set_text(char **text, const char *value)
+{
+	if (*text && strcmp(*text, value) == 0)
+		return;
+	char *copy = mem_copy_string(value);
+	mem_free(*text);
+	*text = copy;
+}
+
+static void free_process(struct process_table *table, struct process *process)
+{
+	address_space_unref(process->space, &table->pool);
+	mem_free(process->comm);
+	mem_free(process->cmdline);
+	mem_free(process->cgroup);
+	mem_free(process);
+}
+
+/* Takes the thread out of every index; its process goes with its last thread. */
+static void free_thread(struct process_table *table, struct thread *thread)
+{
+	uint64_t *value = hash_map_get(&table->threads, thread->tid);
+	if (value && *value == (uintptr_t)thread)
+		hash_map_remove(&table->threads, thread->tid);
+	if (table->recent[thread->tid % 64] == thread)
+		table->recent[thread->tid % 64] = NULL;
+	struct process *process = thread->process;
+	mem_free(thread->comm);
+	mem_free(thread);
+	if (--process->n_threads)
+		return;
+	value = hash_map_get(&table->processes, process->pid);
+	if (value && *value == (uintptr_t)process)
+		hash_map_remove(&table->processes, process->pid);
+	free_process(table, process);
+}
+
+static void forget_exited(struct process_table *table, struct thread *thread)
+{
+	if (thread->exited_slot)
+		table->exited[thread->exited_slot - 1] = NULL;
+	thread->exited_slot = 0;
+	thread->has_exited = false;
+}
+
+static void drop_thread(struct process_table *table, struct thread *thread)
+{
+	forget_exited(table, thread);
+	free_thread(table, thread);
+}
+
+void process_table_init(struct process_table *table, struct image_table *images)
+{
+	*table = (struct process_table){.images = images};
+	hash_map_init(&table->processes);
+	hash_map_init(&table->threads);
+	process_table_comm(table, 0, 0, "swapper", false, false);
+}
+
+void process_table_fini(struct process_table *table)
+{
+	size_t iterator = 0;
+	uint64_t key, *value;
+	while (hash_map_next(&table->threads, &iterator, &key, &value)) {
+		struct thread *thread = (struct thread *)(uintptr_t)*value;
+		struct process *process = thread->process;
+		mem_free(thread->comm);
+		mem_free(thread);
+		if (--process->n_threads == 0)
+			free_process(table, process);
+	}
+	hash_map_fini(&table->threads);
+	hash_map_fini(&table->processes);
+	*table = (struct process_table){0};
+}
+
+/* Drops all threads whose process was last used at or before the limit. */
+static uint32_t evict_idle(struct process_table *table, uint64_t limit)
+{
+	uint32_t capacity = (uint32_t)table->threads.n, n = 0;
+	struct thread **victims = mem_alloc(capacity * sizeof(struct thread *));
+	size_t iterator = 0;
+	uint64_t key, *value;
+	while (hash_map_next(&table->threads, &iterator, &key, &value)) {
+		struct thread *thread = (struct thread *)(uintptr_t)*value;
+		if (thread->process->last_use <= limit && thread->process->pid != 0)
+			victims[n++] = thread;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		drop_thread(table, victims[i]);
+	mem_free(victims);
+	return n;
+}
+
+/*
+ * Exits can be missed, and a file can name any number of pids: over a bound the half of the time
+ * line that was used least recently goes, so that each sweep is paid for by as many records.
+ */
+static void keep_bounds(struct process_table *table)
+{
+	while (table->processes.n > PROCESS_MAX || table->threads.n > PROCESS_MAX_THREADS ||
+	       table->pool.n_maps > PROCESS_MAX_MAPS) {
+		uint64_t oldest = table->clock, *value, key;
+		size_t iterator = 0;
+		while (hash_map_next(&table->processes, &iterator, &key, &value)) {
+			const struct process *process = (struct process *)(uintptr_t)*value;
+			if (process->pid != 0 && process->last_use < oldest)
+				oldest = process->last_use;
+		}
+		if (oldest == table->clock)
+			return;
+		uint64_t before = table->processes.n;
+		if (!evict_idle(table, oldest + (table->clock - oldest) / 2))
+			return;
+		stats_add(STAT_PROCESSES_EVICTED, before - table->processes.n);
+	}
+}
+
+static struct process *get_process(struct process_table *table, uint32_t pid)
+{
+	bool is_new;
+	uint64_t *value = hash_map_put(&table->processes, pid, &is_new);
+	if (is_new) {
+		struct process *process = mem_zalloc(1, sizeof(*process));
+		process->pid = pid;
+		process->space = address_space_new(&table->pool);
+		*value = (uintptr_t)process;
+	}
+	struct process *process = (struct process *)(uintptr_t)*value;
+	process->last_use = ++table->clock;
+	return process;
+}
+
+static struct thread *add_thread(struct process_table *table, struct process *process, uint32_t tid)
+{
+	struct thread *thread = mem_zalloc(1, sizeof(*thread));
+	thread->tid = tid;
+	thread->process = process;
+	thread->comm = mem_format(":%u", tid);
+	process->n_threads++;
+	*hash_map_put(&table->threads, tid, NULL) = (uintptr_t)thread;
+	return thread;
+}
+
+struct thread *process_table_thread(struct process_table *table, uint32_t pid, uint32_t tid)
+{
+	const uint64_t *value = hash_map_get(&table->threads, tid);
+	struct thread *thread = value ? (struct thread *)(uintptr_t)*value : NULL;
+	if (!thread || thread->process->pid != pid) {
+		/* The tid went to another process and we missed how. */
+		struct process *process = get_process(table, pid);
+		struct thread *stale = thread;
+		thread = add_thread(table, process, tid);
+		if (stale)
+			drop_thread(table, stale);
+		keep_bounds(table);
+	}
+	thread->process->last_use = ++table->clock;
+	table->recent[tid % 64] = thread;
+	return thread;
+}
+
+static void name_thread(struct thread *thread, const char *name)
+{
+	set_text(&thread->comm, name);
+	thread->label_window = 0;
+}
+
+void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid, const char *name,
+			bool is_exec, bool is_synthetic)
+{
+	struct thread *thread = process_table_thread(table, pid, tid);
+	struct process *process = thread->process;
+	if (is_synthetic && thread->is_comm_known)
+		return;
+	name_thread(thread, name);
+	thread->is_comm_known = true;
+	if (pid == tid && (is_exec || is_synthetic || !process->comm))
+		set_text(&process->comm, name);
+	if (!is_exec || is_synthetic)
+		return;
+	/* The thread that execs takes over the process's pid, whose own thread has exited by then.
+	 */
+	forget_exited(table, thread);
+	process->has_exited = false;
+	address_space_unref(process->space, &table->pool);
+	process->space = address_space_new(&table->pool);
+	mem_free(process->cmdline);
+	process->cmdline = NULL;
+}
+
+/* A new process under a pid that an older one may still hold. */
+static struct process *replace_process(struct process_table *table, uint32_t pid)
+{
+	hash_map_remove(&table->processes, pid);
+	return get_process(table, pid);
+}
+
+void process_table_fork(struct process_table *table, uint32_t pid, uint32_t parent_pid,
+			uint32_t tid, uint32_t parent_tid, bool starts_empty)
+{
+	struct thread *parent = process_table_thread(table, parent_pid, parent_tid);
+	const uint64_t *value = hash_map_get(&table->threads, tid);
+	struct thread *stale = value ? (struct thread *)(uintptr_t)*value : NULL;
+	if (stale == parent)
+		return;
+	struct process *process;
+	if (pid == parent_pid) {
+		process = parent->process;
+	} else if (pid == tid) {
+		process = replace_process(table, pid);
+		if (!starts_empty) {
+			address_space_unref(process->space, &table->pool);
+			process->space = address_space_ref(parent->process->space);
+		}
+		if (parent->process->comm)
+			set_text(&process->comm, parent->process->comm);
+		if (parent->process->cmdline)
+			set_text(&process->cmdline, parent->process->cmdline);
+		if (parent->process->cgroup)
+			set_text(&process->cgroup, parent->process->cgroup);
+	} else {
+		process = get_process(table, pid);
+	}
+	struct thread *child = add_thread(table, process, tid);
+	if (parent->comm[0] != ':' || parent->is_comm_known)
+		name_thread(child, parent->comm);
+	if (stale)
+		drop_thread(table, stale);
+	keep_bounds(table);
+}
+
+void process_table_exit(struct process_table *table, uint32_t pid, uint32_t tid)
+{
+	const uint64_t *value = hash_map_get(&table->threads, tid);
+	struct thread *thread = value ? (struct thread *)(uintptr_t)*value : NULL;
+	if (!thread || thread->process->pid != pid || thread->has_exited || tid == 0)
+		return;
+	thread->has_exited = true;
+	if (pid == tid)
+		thread->process->has_exited = true;
+	struct thread *oldest = table->exited[table->next_exited];
+	if (oldest)
+		drop_thread(table, oldest);
+	table->exited[table->next_exited] = thread;
+	table->next_exited = (table->next_exited + 1) % PROCESS_REMEMBER_EXITED;
+	thread->exited_slot = table->next_exited ? table->next_exited : PROCESS_REMEMBER_EXITED;
+}
+
+void process_table_map(struct process_table *table, uint32_t pid, const struct space_map *map,
+		       bool is_synthetic)
+{
+	struct thread *thread = process_table_thread(table, pid, pid);
+	address_space_insert(&thread->process->space, &table->pool, table->images, map,
+			     is_synthetic);
+	keep_bounds(table);
+}
+
+void process_table_exec(struct process_table *table, uint32_t pid, uint32_t tid,
+			const char *cmdline, const char *cgroup)
+{
+	struct thread *thread = process_table_thread(table, pid, tid);
+	if (cmdline)
+		set_text(&thread->process->cmdline, cmdline);
+	if (cgroup)
+		set_text(&thread->process->cgroup, cgroup);
+	thread->label_window = 0;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "converter/symbolize.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct symbolizer {
+	const struct symbolize_input *input;
+	struct hash_map mappings;    /* (image or module, segment) → mapping + 1 */
+	uint32_t *mapping_images;    /* per mapping: an image that led to it */
+	struct symbol_result result; /* large: one for all */
+};
+
+static struct image *get_image(const struct symbolizer *s, uint32_t index)
+{
+	return image_table_get(s->input->images, index);
+}
+
+/* The mapping for a key, made by the caller's template when it is new. */
+static uint32_t intern_mapping(struct symbolizer *s, uint64_t key,
+			       const struct profile_mapping *template, uint32_t image)
+{
+	bool is_new;
+	uint64_t *value = hash_map_put(&s->mappings, key, &is_new);
+	if (is_new) {
+		uint32_t mapping = profile_add_mapping(s->input->profile, template);
+		*value = mapping;
+		s->mapping_images =
+			mem_realloc(s->mapping_images, mapping + 1, sizeof(*s->mapping_images));
+		s->mapping_images[mapping] = image;
+	}
+	return (uint32_t)*value;
+}
+
+static uint32_t intern_build_id(const struct symbolizer *s, const struct build_id *id)
+{
+	char hex[BUILD_ID_HEX_BYTES];
+	build_id_format(id, hex);
+	return profile_string(s->input->profile, hex);
+}
+
+/* "/usr/bin/git (deleted)" → "/usr/bin/git" */
+static uint32_t intern_path(const struct symbolizer *s, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	size_t n = strlen(path), d = sizeof(deleted) - 1;
+	if (n > d && strcmp(path + n - d, deleted) == 0)
+		n -= d;
+	return profile_string_n(s->input->profile, path, n);
+}
+
+enum { PAGE_BYTES = 4096 };
+
+/*
+ * The segment whose pages hold a file offset. Linkers let segments share a page of the file (lld:
+ * headers up to 0x6c0, text from 0x6d0), so the exact one is looked for first, then by pages.
+ */
+static const struct load_segment *find_segment(const struct load_segment *segments, size_t n,
+					       uint64_t offset)
+{
+	const struct load_segment *by_page = NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct load_segment *seg = &segments[i];
+		if (!seg->is_executable)
+			continue;
+		uint64_t end = seg->file_offset + seg->file_bytes;
+		if (offset >= seg->file_offset && offset < end)
+			return seg;
+		if (offset >= (seg->file_offset & -(uint64_t)PAGE_BYTES) &&
+		    offset < ((end + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES))
+			by_page = seg;
+	}
+	return by_page;
+}
+
+/* Text of an ELF file that we have: the address in the ELF, and its PT_LOAD as mapping. */
+static uint32_t place_in_segment(struct symbolizer *s, uint32_t image_index, struct module *module,
+				 const struct load_segment *segment, uint64_t *address)
+{
+	const struct image *image = get_image(s, image_index);
+	uint64_t svma = *address - segment->file_offset + segment->svma;
+	*address = svma;
+	struct profile_mapping mapping = {
+		.memory_start = segment->svma,
+		.memory_limit = segment->svma + segment->memory_bytes,
+		.file_offset = segment->file_offset,
+		.filename = intern_path(s, image->path),
+		.build_id = intern_build_id(s, module_get_build_id(module)),
+	};
+	uint64_t key = hash_mix((uintptr_t)module) ^ segment->svma;
+	if (svma < mapping.memory_start || svma >= mapping.memory_limit) {
+		/* In the same page as the segment, but outside: the mapping as the kernel made it.
+		 */
+		uint64_t before = segment->svma % PAGE_BYTES;
+		mapping.memory_start -= before;
+		mapping.file_offset -= before;
+		mapping.memory_limit =
+			(mapping.memory_limit + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES;
+		key ^= 1;
+	}
+	return intern_mapping(s, key, &mapping, image_index);
+}
+
+/* A file that we do not have: file offsets, and the hull of what was mapped of it. */
+static uint32_t place_in_file(struct symbolizer *s, uint32_t image_index)
+{
+	const struct image *image = get_image(s, image_index);
+	const struct profile_mapping mapping = {
+		.memory_start = image->offset_low,
+		.memory_limit = image->offset_high,
+		.file_offset = image->offset_low,
+		.filename = intern_path(s, image->path),
+		.build_id = intern_build_id(s, &image->build_id),
+	};
+	return intern_mapping(s, hash_mix(image_index + 1), &mapping, image_index);
+}
+
+/* Run-time addresses: code that belongs to no file. */
+static uint32_t place_at_runtime(struct symbolizer *s, uint32_t image_index)
+{
+	const struct image *image = get_image(s, image_index);
+	const char *name = image->kind == IMAGE_KSYMBOL ? "[bpf]"
+			   : image->path[0]		? image->path
+							: "//anon";
+	const struct profile_mapping mapping = {
+		.memory_limit = UINT64_MAX,
+		.filename = profile_string(s->input->profile, name),
+	};
+	return intern_mapping(s, hash_mix(mapping.filename) ^ UINT64_MAX >> 1, &mapping,
+			      image_index);
+}
+
+static struct build_id find_kernel_build_id(const struct symbolize_input *input)
+{
+	if (input->source->is_live)
+		return symcache_host_kernel_build_id();
+	for (uint32_t i = 0; i < input->source->n_build_ids; i++) {
+		const struct perf_build_id_entry *entry = &input->source->build_ids[i];
+		if (strncmp(entry->filename, "[kernel.kallsyms]", 17) == 0)
+			return entry->id;
+	}
+	return (struct build_id){0};
+}
+
+static void open_kernel(const struct symbolize_input *input)
+{
+	const struct kernel_space *kernel = input->kernel;
+	/* perf writes the relocation symbol's address as page offset; its text may start earlier.
+	 */
+	const struct kernel_query query = {
+		.build_id = find_kernel_build_id(input),
+		.os_release = input->source->os_release,
+		.is_this_host = input->source->is_live,
+		.text_start =
+			kernel->text_page_offset ? kernel->text_page_offset : kernel->text_start,
+		.relocation_symbol = kernel->relocation_symbol,
+	};
+	symcache_kernel(input->cache, &query);
+}
+
+/* One mapping for text and modules: the recorded range, widened to all that was sampled. */
+static uint32_t place_in_kernel(struct symbolizer *s, uint64_t address)
+{
+	const struct kernel_space *kernel = s->input->kernel;
+	struct profile_mapping template = {
+		.memory_start = kernel->has_text ? kernel->text_start : address,
+		.memory_limit = kernel->has_text ? kernel->text_end : address + 1,
+		.file_offset = kernel->has_text ? kernel->text_page_offset : 0,
+		.filename = profile_string(s->input->profile, "[kernel.kallsyms]"),
+	};
+	uint64_t key = hash_mix(IMAGE_INDEX_KERNEL) ^ 3;
+	if (!hash_map_get(&s->mappings, key)) {
+		const struct build_id id = find_kernel_build_id(s->input);
+		template.build_id = intern_build_id(s, &id);
+	}
+	uint32_t index = intern_mapping(s, key, &template, IMAGE_INDEX_KERNEL);
+	struct profile_mapping *mapping = &s->input->profile->mappings.items[index];
+	if (address < mapping->memory_start)
+		mapping->memory_start = address;
+	if (address >= mapping->memory_limit)
+		mapping->memory_limit = address + 1;
+	return index;
+}
+
+static void name_location(struct symbolizer *s, uint32_t location, const char *name)
+{
+	struct profile *profile = s->input->profile;
+	const struct profile_function function = {
+		.name = profile_string(profile, name),
+		.system_name = profile_string(profile, name),
+	};
+	const struct profile_line line = {.function = profile_function(profile, &function)};
+	profile_set_lines(profile, location, &line, 1);
+}
+
+static void set_result(struct symbolizer *s, uint32_t location)
+{
+	struct profile *profile = s->input->profile;
+	const struct symbol_result *result = &s->result;
+	struct profile_line lines[SYMBOL_FRAMES_MAX];
+	for (uint32_t i = 0; i < result->n_frames; i++) {
+		const struct symbol_frame *frame = &result->frames[i];
+		const struct profile_function function = {
+			.name = profile_string(profile, frame->name),
+			.system_name = profile_string(profile, frame->linkage_name),
+			.filename = profile_string(profile, frame->file ? frame->file : ""),
+			.start_line = frame->start_line,
+		};
+		lines[i] = (struct profile_line){
+			.function = profile_function(profile, &function),
+			.line = frame->line,
+			.column = frame->column,
+		};
+	}
+	profile_set_lines(profile, location, lines, result->n_frames);
+	profile->locations.items[location].is_folded = result->is_folded;
+}
+
+static enum symbol_reason symbolize_kernel(struct symbolizer *s, uint32_t index, uint64_t address)
+{
+	const char *module_name;
+	s->input->profile->locations.items[index].mapping = place_in_kernel(s, address);
+	symcache_resolve_kernel(s->input->cache, address, &s->result, &module_name);
+	if (s->result.reason == SYMBOL_FOUND)
+		set_result(s, index);
+	else if (s->result.reason == SYMBOL_HIDDEN)
+		name_location(s, index, "[kernel]"); /* one honest group, see W103 */
+	return s->result.reason;
+}
+
+static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, uint32_t image_index,
+					 uint64_t address)
+{
+	const struct symbolize_input *input = s->input;
+	struct image *image = get_image(s, image_index);
+	image_open(image, input->source, input->cache);
+	size_t n_segments;
+	const struct load_segment *segments = module_segments(image->module, &n_segments);
+	const struct load_segment *segment = find_segment(segments, n_segments, address);
+	s->result.reason = SYMBOL_NO_FILE;
+	if (segment) {
+		uint32_t mapping =
+			place_in_segment(s, image_index, image->module, segment, &address);
+		input->profile->locations.items[index].mapping = mapping;
+		symcache_resolve(input->cache, image->module, address, &s->result);
+	} else {
+		input->profile->locations.items[index].mapping = place_in_file(s, image_index);
+	}
+	input->profile->locations.items[index].address = address;
+	if (s->result.reason == SYMBOL_FOUND)
+		set_result(s, index);
+	else if (image->kind == IMAGE_VDSO)
+		name_location(s, index, "[vdso]");
+	return s->result.reason;
+}
+
+static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index)
+{
+	const struct location *location = &s->input->locations->items[index];
+	const struct image *image = get_image(s, location->image);
+	switch ((enum image_kind)image->kind) {
+	case IMAGE_KERNEL:
+		return symbolize_kernel(s, index, location->address);
+	case IMAGE_FILE:
+	case IMAGE_VDSO:
+		return symbolize_file(s, index, location->image, location->address);
+	case IMAGE_KSYMBOL:
+		s->input->profile->locations.items[index].mapping =
+			place_at_runtime(s, location->image);
+		name_location(s, index, image->path);
+		return SYMBOL_FOUND;
+	case IMAGE_ANON:
+		s->input->profile->locations.items[index].mapping =
+			place_at_runtime(s, location->image);
+		name_location(s, index, "[anon]");
+		return SYMBOL_NO_FILE;
+	case IMAGE_SPECIAL:
+	case IMAGE_GUEST_KERNEL:
+	case IMAGE_GUEST_USER:
+	case IMAGE_HYPERVISOR:
+	case IMAGE_UNMAPPED:
+	case IMAGE_BROKEN:
+		break;
+	}
+	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location->image);
+	name_location(s, index, image->path);
+	return SYMBOL_NO_FILE;
+}
+
+/*
+ * pprof takes the first mapping for the main program. Without a given path it is the program with
+ * the most samples at the leaf, libraries only when there is nothing else.
+ */
+static void choose_main_mapping(struct symbolizer *s)
+{
+	struct profile *profile = s->input->profile;
+	uint64_t *weights = mem_zalloc(profile->mappings.n + 1, sizeof(*weights));
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		uint32_t stack = profile->samples.items[i].stack;
+		if (!stack)
+			continue;
+		uint32_t location = profile->stacks.items[stack].location;
+		weights[profile->locations.items[location].mapping] +=
+			(uint64_t)profile_values(profile, i)[0];
+	}
+	uint32_t best = PROFILE_NONE;
+	bool is_best_program = false;
+	for (uint32_t m = 0; m < profile->mappings.n; m++) {
+		const struct image *image = get_image(s, s->mapping_images[m]);
+		if (image->kind != IMAGE_FILE)
+			continue;
+		if (s->input->main_path && strcmp(image->path, s->input->main_path) == 0) {
+			best = m;
+			break;
+		}
+		bool is_program = !strstr(image->path, ".so");
+		if (best == PROFILE_NONE || (is_program && !is_best_program) ||
+		    (is_program == is_best_program && weights[m] > weights[best])) {
+			best = m;
+			is_best_program = is_program;
+		}
+	}
+	mem_free(weights);
+	if (best != PROFILE_NONE)
+		profile_set_main_mapping(profile, best);
+}
+
+void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_REASON_N])
+{
+	struct symbolizer *s = mem_zalloc(1, sizeof(*s));
+	s->input = input;
+	hash_map_init(&s->mappings);
+	open_kernel(input);
+	for (uint32_t i = 0; i < input->locations->n; i++) {
+		frames_out[symbolize_location(s, i)]++;
+		if (input->progress && i % 1024 == 0)
+			input->progress(input->progress_context, i, input->locations->n);
+	}
+	choose_main_mapping(s);
+	profile_set_symbol_flags(input->profile);
+	hash_map_fini(&s->mappings);
+	mem_free(s->mapping_images);
+	mem_free(s);
+}
