@@ -524,8 +524,9 @@ static void add_event_comments(const struct converter *converter)
 	}
 	if (converter->columns.ns_per_sample)
 		add_comment(converter->profile,
-			    "cpu/nanoseconds is an estimate: %" PRId64 " ns (1/Hz) a sample",
-			    converter->columns.ns_per_sample);
+			    mem_format("cpu/nanoseconds is an estimate: %" PRId64
+				       " ns (1/Hz) a sample",
+				       converter->columns.ns_per_sample));
 }
 
 /* Facts for people; nothing reads them to work. */
