@@ -24,11 +24,11 @@ enum global_id {
 
 static const struct cli_option global_options[] = {
 	{GLOBAL_HELP, "help", NULL, "show this help", 'h', true},
-	{GLOBAL_QUIET, "quiet", NULL, "errors and damage only", 'q', false},
+	{GLOBAL_QUIET, "quiet", NULL, "errors and warnings only", 'q', false},
 	{GLOBAL_VERBOSE, "verbose", NULL, "say more about what was done", 'v', false},
 	{GLOBAL_COLOR, "color", "WHEN", "auto (default), always or never; NO_COLOR is obeyed", 0,
 	 false},
-	{GLOBAL_FORMAT, "format", "FORMAT", "%s", 0, false},
+	{GLOBAL_FORMAT, "format", "FORMAT", "", 0, false}, /* text: print_global_options */
 	{GLOBAL_NO_PROGRESS, "no-progress", NULL, "no progress line on a terminal", 0, false},
 };
 
@@ -178,15 +178,35 @@ bool cli_next_word(const char **list, char *out, size_t size)
 
 /* --- options --- */
 
-static const struct cli_option *find_in(const struct cli_option *options, size_t n,
-					const char *name, size_t length, char letter)
+/* The i-th option of a command, NULL behind the last one. */
+static const struct cli_option *option_at(const struct cli_spec *spec, size_t i)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (name && strncmp(options[i].name, name, length) == 0 &&
-		    options[i].name[length] == '\0')
-			return &options[i];
-		if (letter && options[i].letter == letter)
-			return &options[i];
+	if (i < spec->n_options)
+		return &spec->options[i];
+	i -= spec->n_options;
+	for (size_t group = 0; group < ARRAY_LEN(spec->shared); group++) {
+		const struct cli_option *option = spec->shared[group];
+		for (; option && option->name; option++) {
+			if (i-- == 0)
+				return option;
+		}
+	}
+	return NULL;
+}
+
+/* By long name of that length, or by letter. */
+static bool is_named(const struct cli_option *option, const char *name, size_t length, char letter)
+{
+	if (letter)
+		return option->letter == letter;
+	return strncmp(option->name, name, length) == 0 && option->name[length] == '\0';
+}
+
+static const struct cli_option *find_global(const char *name, size_t length, char letter)
+{
+	for (size_t i = 0; i < ARRAY_LEN(global_options); i++) {
+		if (is_named(&global_options[i], name, length, letter))
+			return &global_options[i];
 	}
 	return NULL;
 }
@@ -194,11 +214,12 @@ static const struct cli_option *find_in(const struct cli_option *options, size_t
 static const struct cli_option *find_option(const struct cli_spec *spec, const char *name,
 					    size_t length, char letter)
 {
-	const struct cli_option *option =
-		find_in(spec->options, spec->n_options, name, length, letter);
-	if (option)
-		return option;
-	return find_in(global_options, ARRAY_LEN(global_options), name, length, letter);
+	const struct cli_option *option;
+	for (size_t i = 0; (option = option_at(spec, i)); i++) {
+		if (is_named(option, name, length, letter))
+			return option;
+	}
+	return find_global(name, length, letter);
 }
 
 bool cli_is_global(const char *word, bool *takes_next_out)
@@ -208,9 +229,9 @@ bool cli_is_global(const char *word, bool *takes_next_out)
 	if (strncmp(word, "--", 2) == 0) {
 		equals = strchr(word, '=');
 		size_t length = equals ? (size_t)(equals - word - 2) : strlen(word + 2);
-		option = find_in(global_options, ARRAY_LEN(global_options), word + 2, length, 0);
+		option = find_global(word + 2, length, 0);
 	} else if (word[0] == '-' && word[1] && !word[2]) {
-		option = find_in(global_options, ARRAY_LEN(global_options), NULL, 0, word[1]);
+		option = find_global(NULL, 0, word[1]);
 	}
 	*takes_next_out = option && option->argument && !equals;
 	return option != NULL;
@@ -220,8 +241,9 @@ static struct error *unknown_option(const struct cli_spec *spec, const char *nam
 {
 	const char *names[MAX_NAMES];
 	size_t n = 0;
-	for (size_t i = 0; i < spec->n_options && n < MAX_NAMES; i++)
-		names[n++] = spec->options[i].name;
+	const struct cli_option *option;
+	for (size_t i = 0; (option = option_at(spec, i)) && n < MAX_NAMES; i++)
+		names[n++] = option->name;
 	for (size_t i = 0; i < ARRAY_LEN(global_options) && n < MAX_NAMES; i++)
 		names[n++] = global_options[i].name;
 	const char *nearest = cli_nearest(name, names, n);
@@ -435,13 +457,14 @@ static void print_option(const struct cli_option *option, const char *what, FILE
 static void print_options(const struct cli_spec *spec, bool is_common, const char *title, FILE *out)
 {
 	bool has_title = false;
-	for (size_t i = 0; i < spec->n_options; i++) {
-		if (spec->options[i].is_common != is_common)
+	const struct cli_option *option;
+	for (size_t i = 0; (option = option_at(spec, i)); i++) {
+		if (option->is_common != is_common)
 			continue;
 		if (!has_title)
 			fprintf(out, "\n%s:\n", title);
 		has_title = true;
-		print_option(&spec->options[i], spec->options[i].what, out);
+		print_option(option, option->what, out);
 	}
 }
 

@@ -13,7 +13,7 @@
 
 struct message {
 	const char *command; /* "record", for `see:` of usage errors; NULL outside a command */
-	bool is_quiet;	     /* errors and warnings of damage only */
+	bool is_quiet;	     /* errors and warnings only */
 	bool is_verbose;
 	bool is_json;	/* one object {code, message, why, fix} a line */
 	bool has_color; /* standard error takes escape sequences */

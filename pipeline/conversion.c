@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/conversion.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pipeline/progress.h"
+
+const struct cli_option conversion_symbol_options[] = {
+	{CONVERSION_LABELS, "labels", "LIST",
+	 "of comm,pid,tid,thread,cpu,cgroup,cmdline, or none\n(default comm,pid)", 0, false},
+	{CONVERSION_NO_SYMBOLS, "no-symbols", NULL, "addresses only", 0, false},
+	{CONVERSION_DEBUG_ROOT, "debug-root", "DIR",
+	 "where separate debug files are (default\n/usr/lib/debug); may be repeated", 0, false},
+	{CONVERSION_VMLINUX, "vmlinux", "FILE", "kernel image with symbols", 0, false},
+	{CONVERSION_DEMANGLE, "demangle", "HOW", "full, normal (default) or none", 0, false},
+	{0},
+};
+
+const struct cli_option conversion_file_options[] = {
+	{CONVERSION_EVENT, "event", "NAME", "only this event of the file", 0, true},
+	{CONVERSION_STRICT, "strict", NULL, "damaged input is an error (exit 65)", 0, true},
+	{CONVERSION_TRUST_PATHS, "trust-paths", NULL,
+	 "believe that files still are what they were when\nthe record cannot prove it", 0, false},
+	{CONVERSION_SYSROOT, "sysroot", "DIR",
+	 "prefix for the paths in the file, for recordings\nof another machine", 0, false},
+	{CONVERSION_KALLSYMS, "kallsyms", "FILE", "kernel symbols (default /proc/kallsyms)", 0,
+	 false},
+	{0},
+};
+
+static const struct {
+	const char *name;
+	uint32_t label;
+} labels[] = {
+	{"comm", CONVERTER_LABEL_COMM},	      {"pid", CONVERTER_LABEL_PID},
+	{"tid", CONVERTER_LABEL_TID},	      {"thread", CONVERTER_LABEL_THREAD},
+	{"cpu", CONVERTER_LABEL_CPU},	      {"cgroup", CONVERTER_LABEL_CGROUP},
+	{"cmdline", CONVERTER_LABEL_CMDLINE},
+};
+
+uint32_t conversion_label_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+		if (strcmp(labels[i].name, name) == 0)
+			return labels[i].label;
+	}
+	return 0;
+}
+
+void conversion_options_init(struct conversion_options *options)
+{
+	*options = (struct conversion_options){.labels = CONVERTER_LABEL_DEFAULT};
+}
+
+static struct error *parse_labels(const char *list, uint32_t *out)
+{
+	const char *names[ARRAY_LEN(labels) + 1] = {"none"};
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
+		names[i + 1] = labels[i].name;
+	uint32_t set = 0;
+	char word[32];
+	while (cli_next_word(&list, word, sizeof(word))) {
+		size_t index;
+		struct error *err =
+			cli_parse_choice("--labels", word, names, ARRAY_LEN(names), &index);
+		if (err)
+			return err;
+		set |= conversion_label_of(names[index]);
+	}
+	*out = set;
+	return NULL;
+}
+
+static struct error *parse_demangle(const char *text, enum symcache_demangle *out)
+{
+	static const char *const names[] = {"full", "normal", "none"};
+	static const enum symcache_demangle values[] = {
+		SYMCACHE_DEMANGLE_FULL, SYMCACHE_DEMANGLE_NORMAL, SYMCACHE_DEMANGLE_NONE};
+	size_t index;
+	struct error *err = cli_parse_choice("--demangle", text, names, ARRAY_LEN(names), &index);
+	if (!err)
+		*out = values[index];
+	return err;
+}
+
+static struct error *add_debug_root(struct conversion_options *options, const char *path)
+{
+	if (options->n_debug_roots == CONVERSION_DEBUG_ROOTS_MAX)
+		return cli_usage("--debug-root can be given %d times", CONVERSION_DEBUG_ROOTS_MAX);
+	options->debug_roots[options->n_debug_roots++] = path;
+	options->symbols.debug_roots = options->debug_roots;
+	return NULL;
+}
+
+struct error *conversion_options_set(struct conversion_options *options, int id, const char *value)
+{
+	switch (id) {
+	case CONVERSION_EVENT:
+		options->event = value;
+		break;
+	case CONVERSION_LABELS:
+		return parse_labels(value, &options->labels);
+	case CONVERSION_STRICT:
+		options->is_strict = true;
+		break;
+	case CONVERSION_NO_SYMBOLS:
+		options->symbols.no_symbols = true;
+		break;
+	case CONVERSION_TRUST_PATHS:
+		options->symbols.trust_paths = true;
+		break;
+	case CONVERSION_SYSROOT:
+		options->symbols.sysroot = value;
+		break;
+	case CONVERSION_DEBUG_ROOT:
+		return add_debug_root(options, value);
+	case CONVERSION_VMLINUX:
+		options->symbols.vmlinux = value;
+		break;
+	case CONVERSION_KALLSYMS:
+		options->symbols.kallsyms = value;
+		break;
+	case CONVERSION_DEMANGLE:
+		return parse_demangle(value, &options->symbols.demangle);
+	default:
+		break;
+	}
+	return NULL;
+}
+
+void conversion_open(struct conversion *conversion, const struct conversion_options *options,
+		     const struct perf_source_info *info)
+{
+	struct symcache_config symbols = options->symbols;
+	symbols.is_live = info->is_live;
+	struct converter_config config = {.labels = options->labels, .event = options->event};
+	conversion->cache = symcache_new(&symbols);
+	conversion->converter = converter_new(&config, info, conversion->cache);
+}
+
+struct pipeline_sink conversion_sink(struct conversion *conversion)
+{
+	return (struct pipeline_sink){.add = converter_feed, .context = conversion->converter};
+}
+
+void conversion_close(struct conversion *conversion)
+{
+	converter_free(conversion->converter);
+	symcache_free(conversion->cache);
+	*conversion = (struct conversion){0};
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void warn_of_losses(const struct cli *cli, const struct converter_totals *totals,
+			   struct pipeline_losses losses)
+{
+	char text[200];
+	/* Both count the same losses; the larger one is nearer to the truth. */
+	uint64_t lost = totals->lost_samples > totals->lost_events ? totals->lost_samples
+								   : totals->lost_events;
+	uint64_t all = totals->taken + lost + losses.samples;
+	if (lost) {
+		snprintf(text, sizeof(text),
+			 "the kernel lost %" PRIu64 " records (%.1f %%) before they were read",
+			 lost, percent(lost, all));
+		message_warning(&cli->message, 606, text, NULL);
+	}
+	if (losses.samples || losses.others) {
+		snprintf(text, sizeof(text),
+			 "dropped %" PRIu64 " samples (%.1f %%) and %" PRIu64
+			 " other records: converting could not keep up",
+			 losses.samples, percent(losses.samples, all), losses.others);
+		message_warning(&cli->message, 606, text, NULL);
+	}
+	if (totals->malformed) {
+		snprintf(text, sizeof(text), "skipped %" PRIu64 " malformed samples (%.1f %%)",
+			 totals->malformed, percent(totals->malformed, totals->taken));
+		message_warning(&cli->message, 607, text, NULL);
+	}
+	if (totals->no_event) {
+		snprintf(text, sizeof(text),
+			 "left out %" PRIu64 " samples (%.1f %%) that belong to no known event",
+			 totals->no_event, percent(totals->no_event, totals->taken));
+		message_warning(&cli->message, 609, text, NULL);
+	}
+}
+
+static void detail_names(const struct cli *cli, const struct converter_totals *totals)
+{
+	for (int reason = 0; reason < SYMBOL_REASON_N; reason++) {
+		if (totals->frames[reason])
+			message_detail(&cli->message, "%" PRIu64 " of %" PRIu64 " addresses: %s",
+				       totals->frames[reason], totals->n_locations,
+				       symbol_reason_text((enum symbol_reason)reason));
+	}
+}
+
+struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
+				struct pipeline_losses losses, struct profile **out)
+{
+	struct progress progress;
+	progress_begin(&progress, cli->has_progress, PROGRESS_COUNT, "naming addresses");
+	struct profile *profile;
+	struct error *err =
+		converter_finish(conversion->converter, progress_update, &progress, &profile);
+	progress_end(&progress);
+	if (err)
+		return err;
+	const struct converter_totals *totals = converter_get_totals(conversion->converter);
+	warn_of_losses(cli, totals, losses);
+	detail_names(cli, totals);
+	if (losses.samples || losses.others) {
+		char *text = mem_format("perfpipe: dropped %" PRIu64 " samples and %" PRIu64
+					" other records before conversion",
+					losses.samples, losses.others);
+		profile_add_comment(profile, text);
+		mem_free(text);
+	}
+	*out = profile;
+	return NULL;
+}
+
+/* Says what the file is like; with --strict the first damage becomes the error. */
+static struct error *state_warnings(struct record_source *source, const char *path, bool is_strict,
+				    const struct cli *cli)
+{
+	size_t n;
+	const struct collector_warning *warnings = collector_file_warnings(source, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (is_strict && warnings[i].is_damage)
+			return error_number(
+				error_new(ERROR_BAD_DATA, "%s: %s", path, warnings[i].text), 601);
+	}
+	for (size_t i = 0; i < n; i++) {
+		char *text = mem_format("%s: %s", path, warnings[i].text);
+		message_warning(&cli->message, warnings[i].number, text, warnings[i].why);
+		mem_free(text);
+	}
+	return NULL;
+}
+
+static struct error *drain_file(struct record_source *source, struct conversion *conversion)
+{
+	struct pipeline_config config = {.sinks = {conversion_sink(conversion)}, .n_sinks = 1};
+	struct pipeline *pipeline;
+	struct error *err = pipeline_open(&config, &pipeline);
+	if (err)
+		return err;
+	err = record_source_drain(source, pipeline_feed, pipeline);
+	if (err && error_get_code(err) == ERROR_NO_ENTRY) {
+		error_free(err);
+		err = pipeline_finish(pipeline);
+	}
+	pipeline_close(pipeline);
+	return err;
+}
+
+static struct error *convert_source(const struct conversion_options *options,
+				    struct record_source *source, const char *path,
+				    struct progress *progress, const struct cli *cli,
+				    struct profile **out)
+{
+	struct conversion conversion;
+	conversion_open(&conversion, options, record_source_info(source));
+	struct error *err = drain_file(source, &conversion);
+	progress_end(progress);
+	if (!err)
+		err = state_warnings(source, path, options->is_strict, cli);
+	if (!err)
+		err = conversion_finish(&conversion, cli, (struct pipeline_losses){0}, out);
+	conversion_close(&conversion);
+	return err;
+}
+
+/* Without a number of its own, trouble at opening means that there is no such input. */
+static struct error *opening_failed(struct error *err)
+{
+	return error_get_number(err) ? err : error_number(err, 613);
+}
+
+struct error *conversion_read_file(const struct conversion_options *options, const char *path,
+				   const struct cli *cli, struct profile **out)
+{
+	struct progress progress;
+	progress_begin(&progress, cli->has_progress, PROGRESS_BYTES, "reading");
+	struct collector_file_options file_options = {.progress = progress_update,
+						      .progress_context = &progress};
+	struct record_source *source;
+	struct error *err = collector_open_file(path, &file_options, &source);
+	if (!err) {
+		err = convert_source(options, source, path, &progress, cli, out);
+		record_source_close(source);
+	} else {
+		err = opening_failed(err);
+	}
+	progress_end(&progress);
+	return err;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What record, convert and report have in common: a source's records through converter and symcache
+ * to one profile, with the options that steer it and the warnings that come of it.
+ *
+ * A file: conversion_read_file does it all. A live source: conversion_open, conversion_sink into a
+ * pipeline, conversion_finish, conversion_close.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "collector/collector.h"
+#include "converter/converter.h"
+#include "pipeline/cli.h"
+#include "pipeline/pipeline.h"
+#include "symcache/symcache.h"
+
+enum { CONVERSION_DEBUG_ROOTS_MAX = 8 };
+
+struct conversion_options {
+	struct symcache_config symbols; /* debug_roots points to the list below, or is NULL */
+	const char *debug_roots[CONVERSION_DEBUG_ROOTS_MAX + 1];
+	size_t n_debug_roots;
+	uint32_t labels;
+	const char *event;
+	bool is_strict;
+};
+
+/* Ids of the options below; commands number their own from 1. */
+enum conversion_option {
+	CONVERSION_EVENT = 100,
+	CONVERSION_LABELS,
+	CONVERSION_STRICT,
+	CONVERSION_NO_SYMBOLS,
+	CONVERSION_TRUST_PATHS,
+	CONVERSION_SYSROOT,
+	CONVERSION_DEBUG_ROOT,
+	CONVERSION_VMLINUX,
+	CONVERSION_KALLSYMS,
+	CONVERSION_DEMANGLE,
+};
+
+/* Tables for cli_spec.shared: what makes sense for any source, and for files. */
+extern const struct cli_option conversion_symbol_options[];
+extern const struct cli_option conversion_file_options[];
+
+void conversion_options_init(struct conversion_options *options);
+/* A cli_set_fn for the ids above. */
+struct error *conversion_options_set(struct conversion_options *options, int id,
+				     const char *value) MUST_USE;
+/* 0 when it is not the name of a label. */
+uint32_t conversion_label_of(const char *name);
+
+struct conversion {
+	struct symcache *cache;
+	struct converter *converter;
+};
+
+/* options and info are borrowed and outlive the conversion. */
+void conversion_open(struct conversion *conversion, const struct conversion_options *options,
+		     const struct perf_source_info *info);
+struct pipeline_sink conversion_sink(struct conversion *conversion);
+/*
+ * Names everything, says what was lost or malformed (losses: what did not reach the converter), and
+ * gives the profile, which the caller owns.
+ */
+struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
+				struct pipeline_losses losses, struct profile **out) MUST_USE;
+void conversion_close(struct conversion *conversion);
+
+/* path: a perf.data file, folder, or "-". */
+struct error *conversion_read_file(const struct conversion_options *options, const char *path,
+				   const struct cli *cli, struct profile **out) MUST_USE;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/process_log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+#include "base/hash_map.h"
+#include "base/mem.h"
+#include "pipeline/json_text.h"
+
+enum { COMM_BYTES = 16, MAX_PENDING = 1 << 16, MAX_ARGV_WORDS = 1 << 12 };
+
+/* An exec known by its COMM record; the record with its command line comes behind it, or never. */
+struct pending {
+	uint64_t time_ns;
+	uint32_t pid;
+	char comm[COMM_BYTES];
+};
+
+struct process_log {
+	FILE *out;
+	struct hash_map pending; /* pid → struct pending *, at most MAX_PENDING */
+	uint64_t n_lines;
+};
+
+/* One line; absent parts are NULL or empty. */
+struct exec_line {
+	uint64_t time_ns;
+	uint32_t pid;
+	const char *comm;
+	const char *argv; /* words, each with its 0 */
+	size_t argv_bytes;
+	const char *cgroup, *exe;
+	uint32_t source; /* enum perf_exec_source */
+};
+
+struct process_log *process_log_new(int fd)
+{
+	struct process_log *log = mem_zalloc(1, sizeof(*log));
+	int own = dup(fd);
+	log->out = own >= 0 ? fdopen(own, "w") : NULL;
+	hash_map_init(&log->pending);
+	return log;
+}
+
+static void free_pending(struct process_log *log)
+{
+	size_t iterator = 0;
+	uint64_t pid;
+	uint64_t *value;
+	while (hash_map_next(&log->pending, &iterator, &pid, &value))
+		mem_free((void *)(uintptr_t)*value);
+	hash_map_clear(&log->pending);
+}
+
+void process_log_free(struct process_log *log)
+{
+	if (!log)
+		return;
+	free_pending(log);
+	hash_map_fini(&log->pending);
+	if (log->out)
+		fclose(log->out);
+	mem_free(log);
+}
+
+static const char *source_name(uint32_t source)
+{
+	switch (source) {
+	case PERF_EXEC_FROM_RECORD:
+		return "record";
+	case PERF_EXEC_FROM_PROC:
+		return "proc";
+	default:
+		return "none";
+	}
+}
+
+static void write_line(struct process_log *log, const struct exec_line *line)
+{
+	if (!log->out)
+		return;
+	fprintf(log->out, "{\"time_ns\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"comm\":", line->time_ns,
+		line->pid);
+	json_text_write(log->out, line->comm);
+	fputs(",\"argv\":[", log->out);
+	struct cursor words = cursor_make(line->argv, line->argv_bytes, false);
+	for (int i = 0; i < MAX_ARGV_WORDS && cursor_left(&words); i++) {
+		const char *word = cursor_string(&words, cursor_left(&words));
+		if (!word)
+			break;
+		if (i)
+			fputc(',', log->out);
+		json_text_write(log->out, word);
+	}
+	fputs("],\"cgroup\":", log->out);
+	json_text_write(log->out, line->cgroup && line->cgroup[0] ? line->cgroup : NULL);
+	fputs(",\"exe\":", log->out);
+	json_text_write(log->out, line->exe && line->exe[0] ? line->exe : NULL);
+	fprintf(log->out, ",\"source\":\"%s\"}\n", source_name(line->source));
+	log->n_lines++;
+}
+
+static struct pending *take_pending(struct process_log *log, uint32_t pid)
+{
+	uint64_t *value = hash_map_get(&log->pending, pid);
+	if (!value)
+		return NULL;
+	struct pending *pending = (struct pending *)(uintptr_t)*value;
+	hash_map_remove(&log->pending, pid);
+	return pending;
+}
+
+static void write_without_argv(struct process_log *log, struct pending *pending)
+{
+	if (!pending)
+		return;
+	struct exec_line line = {.time_ns = pending->time_ns,
+				 .pid = pending->pid,
+				 .comm = pending->comm,
+				 .source = PERF_EXEC_UNKNOWN};
+	write_line(log, &line);
+	mem_free(pending);
+}
+
+static void write_all_pending(struct process_log *log)
+{
+	size_t iterator = 0;
+	uint64_t pid;
+	uint64_t *value;
+	while (hash_map_next(&log->pending, &iterator, &pid, &value))
+		write_without_argv(log, (struct pending *)(uintptr_t)*value);
+	hash_map_clear(&log->pending);
+}
+
+static void add_comm(struct process_log *log, const struct perf_record *record)
+{
+	if (record->is_synthetic || !(record->misc & PERF_RECORD_MISC_COMM_EXEC))
+		return;
+	struct cursor c = cursor_make(record->bytes, record->size, false);
+	cursor_skip(&c, sizeof(struct perf_event_header));
+	uint32_t pid = cursor_u32(&c);
+	cursor_skip(&c, sizeof(uint32_t));
+	const char *comm = cursor_string(&c, COMM_BYTES);
+	if (!cursor_is_ok(&c))
+		return;
+	write_without_argv(log, take_pending(log, pid));
+	if (log->pending.n >= MAX_PENDING)
+		write_all_pending(log);
+	struct pending *pending = mem_zalloc(1, sizeof(*pending));
+	pending->time_ns = record->time_ns;
+	pending->pid = pid;
+	snprintf(pending->comm, sizeof(pending->comm), "%s", comm);
+	*hash_map_put(&log->pending, pid, NULL) = (uint64_t)(uintptr_t)pending;
+}
+
+static void add_exec(struct process_log *log, const struct perf_record *record)
+{
+	struct cursor c = cursor_make(record->bytes, record->size, false);
+	struct perf_record_perfpipe_exec head;
+	const uint8_t *bytes = cursor_bytes(&c, sizeof(head));
+	if (!bytes)
+		return;
+	memcpy(&head, bytes, sizeof(head));
+	const char *argv = (const char *)cursor_bytes(&c, head.argv_bytes);
+	const char *cgroup = cursor_string(&c, cursor_left(&c));
+	const char *exe = cursor_string(&c, cursor_left(&c));
+	if (!cursor_is_ok(&c))
+		return;
+	struct pending *pending = take_pending(log, head.pid);
+	struct exec_line line = {
+		.time_ns = head.time_ns,
+		.pid = head.pid,
+		.comm = pending ? pending->comm : NULL,
+		.argv = argv,
+		.argv_bytes = head.argv_bytes,
+		.cgroup = cgroup,
+		.exe = exe,
+		.source = head.source,
+	};
+	write_line(log, &line);
+	mem_free(pending);
+}
+
+static void add_exit(struct process_log *log, const struct perf_record *record)
+{
+	struct cursor c = cursor_make(record->bytes, record->size, false);
+	cursor_skip(&c, sizeof(struct perf_event_header));
+	uint32_t pid = cursor_u32(&c);
+	cursor_skip(&c, sizeof(uint32_t)); /* ppid */
+	uint32_t tid = cursor_u32(&c);
+	if (cursor_is_ok(&c) && pid == tid)
+		write_without_argv(log, take_pending(log, pid));
+}
+
+static struct error *check(const struct process_log *log)
+{
+	if (log->out && !ferror(log->out))
+		return NULL;
+	return error_number(error_new(ERROR_IO, "cannot write the process list"), 702);
+}
+
+struct error *process_log_add(void *context, const struct perf_record *records, size_t n)
+{
+	struct process_log *log = context;
+	for (size_t i = 0; i < n; i++) {
+		if (records[i].type == PERF_RECORD_COMM)
+			add_comm(log, &records[i]);
+		else if (records[i].type == PERF_RECORD_PERFPIPE_EXEC)
+			add_exec(log, &records[i]);
+		else if (records[i].type == PERF_RECORD_EXIT)
+			add_exit(log, &records[i]);
+	}
+	return check(log);
+}
+
+struct error *process_log_finish(struct process_log *log)
+{
+	write_all_pending(log);
+	if (log->out)
+		fflush(log->out);
+	return check(log);
+}
+
+uint64_t process_log_count(const struct process_log *log)
+{
+	return log->n_lines;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A JSON line for every exec that a live source shows: time_ns, pid, comm, argv, cgroup, exe, and
+ * where argv comes from (record, proc, none). Fed beside the converter, on its thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/perf_record.h"
+
+struct process_log;
+
+/* fd is borrowed. */
+struct process_log *process_log_new(int fd);
+void process_log_free(struct process_log *log);
+/* A perf_record_sink_fn; context is the log. Records in native byte order. */
+struct error *process_log_add(void *context, const struct perf_record *records, size_t n) MUST_USE;
+/* Writes execs that still wait for their command line, and what is buffered. */
+struct error *process_log_finish(struct process_log *log) MUST_USE;
+uint64_t process_log_count(const struct process_log *log);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/recording.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pipeline/explain.h"
+
+enum {
+	NS_PER_S = 1000000000,
+	NS_PER_MS = 1000000,
+	DRAIN_INTERVAL_MS = 100,
+	MAX_LAST_DRAINS = 64,
+};
+
+/* Our own descriptors, ahead of the source's. */
+enum { FD_SIGNAL, FD_FAILURE, FD_CHILD, FD_OWN_N };
+
+struct loop {
+	struct record_source *source;
+	struct pipeline *pipeline;
+	const struct recording_options *options;
+	struct recording *recording;
+	struct pollfd *fds;
+	size_t n_fds;
+	int signal_fd, child_fd;
+	sigset_t signals, mask_before;
+	uint64_t begin_ns;
+	uint64_t n_drained; /* records of the newest drain */
+	bool is_over;
+};
+
+static uint64_t now(void)
+{
+	return clock_system.monotonic_ns(clock_system.context);
+}
+
+static void end(struct loop *loop, enum recording_end why)
+{
+	if (!loop->is_over)
+		loop->recording->end = why;
+	loop->is_over = true;
+}
+
+/* --- the command --- */
+
+static void reap(struct recording *recording, int options)
+{
+	siginfo_t info = {0};
+	if (!recording->child || recording->has_exited)
+		return;
+	if (waitid(P_PID, (id_t)recording->child, &info, WEXITED | options) < 0 || !info.si_pid)
+		return;
+	recording->has_exited = true;
+	recording->exit_code =
+		info.si_code == CLD_EXITED ? info.si_status : EXIT_CODE_SIGNAL + info.si_status;
+}
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static struct error *spawn_companion(struct loop *loop)
+{
+	extern char **environ;
+	posix_spawnattr_t attributes;
+	sigset_t defaults;
+	sigemptyset(&defaults);
+	sigaddset(&defaults, SIGPIPE);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &loop->mask_before);
+	posix_spawnattr_setsigdefault(&attributes, &defaults);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	char *const *argv = loop->options->companion;
+	int rc = posix_spawnp(&loop->recording->child, argv[0], NULL, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	if (!rc)
+		return NULL;
+	loop->recording->child = 0;
+	enum error_code code = rc == ENOENT ? ERROR_NO_ENTRY : ERROR_DENIED;
+	return error_number(error_new(code, "cannot start %s: %s", argv[0], strerror(rc)), 111);
+}
+
+void recording_wait(struct recording *recording, int timeout_ms)
+{
+	if (!recording->child || recording->has_exited)
+		return;
+	if (timeout_ms >= 0) {
+		int fd = open_pidfd(recording->child);
+		if (fd >= 0) {
+			struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+			(void)poll(&pollfd, 1, timeout_ms);
+			close(fd);
+		}
+		reap(recording, WNOHANG);
+		return;
+	}
+	while (!recording->has_exited) {
+		reap(recording, 0);
+		if (!recording->has_exited && errno != EINTR)
+			return;
+	}
+}
+
+/* --- signals --- */
+
+static struct error *hold_signals(struct loop *loop)
+{
+	sigemptyset(&loop->signals);
+	sigaddset(&loop->signals, SIGINT);
+	sigaddset(&loop->signals, SIGTERM);
+	struct sigaction hangup;
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		sigaddset(&loop->signals, SIGHUP); /* not under nohup */
+	pthread_sigmask(SIG_BLOCK, &loop->signals, &loop->mask_before);
+	loop->signal_fd = signalfd(-1, &loop->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	return loop->signal_fd < 0 ? error_errno(errno, "signalfd") : NULL;
+}
+
+/*
+ * A signal from the terminal reached the command as well; one that was sent to us alone is handed
+ * on, so that the command does not outlive the wish to stop.
+ */
+static void take_signal(struct loop *loop)
+{
+	struct signalfd_siginfo info;
+	if (read(loop->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	struct recording *recording = loop->recording;
+	recording->signal = (int)info.ssi_signo;
+	if (recording->child && !recording->has_exited && info.ssi_code != SI_KERNEL)
+		kill(recording->child, recording->signal);
+	end(loop, RECORDING_INTERRUPTED);
+}
+
+/* --- draining --- */
+
+static struct error *count_and_feed(void *context, const struct perf_record *records, size_t n)
+{
+	struct loop *loop = context;
+	loop->n_drained += n;
+	return pipeline_feed(loop->pipeline, records, n);
+}
+
+static struct error *drain(struct loop *loop)
+{
+	loop->n_drained = 0;
+	struct error *err = record_source_drain(loop->source, count_and_feed, loop);
+	if (err && error_get_code(err) == ERROR_NO_ENTRY) {
+		error_free(err);
+		err = NULL;
+		end(loop, RECORDING_TARGET_GONE);
+	}
+	pipeline_flush(loop->pipeline);
+	return err;
+}
+
+/* What the kernel wrote until the stop. */
+static struct error *drain_rest(struct loop *loop)
+{
+	struct error *err = NULL;
+	for (int i = 0; i < MAX_LAST_DRAINS && !err; i++) {
+		err = drain(loop);
+		if (loop->n_drained == 0)
+			break;
+	}
+	return err;
+}
+
+/* --- waiting --- */
+
+/* A descriptor that hung up is kept as its complement, which poll leaves alone. */
+static int hung_up(int fd)
+{
+	return ~fd;
+}
+
+static void list_fds(struct loop *loop)
+{
+	size_t n_source;
+	const int *source_fds = collector_live_fds(loop->source, &n_source);
+	if (!loop->fds || loop->n_fds != FD_OWN_N + n_source) {
+		loop->n_fds = FD_OWN_N + n_source;
+		loop->fds = mem_realloc(loop->fds, loop->n_fds, sizeof(*loop->fds));
+		memset(loop->fds, 0, loop->n_fds * sizeof(*loop->fds));
+	}
+	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
+	loop->fds[FD_FAILURE] =
+		(struct pollfd){.fd = pipeline_failure_fd(loop->pipeline), .events = POLLIN};
+	loop->fds[FD_CHILD] = (struct pollfd){.fd = loop->child_fd, .events = POLLIN};
+	for (size_t i = 0; i < n_source; i++) {
+		struct pollfd *pollfd = &loop->fds[FD_OWN_N + i];
+		pollfd->events = POLLIN;
+		if (pollfd->fd != hung_up(source_fds[i]))
+			pollfd->fd = source_fds[i];
+	}
+}
+
+/* Nanoseconds until the next look at the rings, at most until the end of the time. */
+static uint64_t patience(const struct loop *loop, uint64_t elapsed_ns)
+{
+	uint64_t ns = (uint64_t)DRAIN_INTERVAL_MS * NS_PER_MS;
+	uint64_t limit = loop->options->duration_ns;
+	if (limit && limit - elapsed_ns < ns)
+		return limit - elapsed_ns;
+	return ns;
+}
+
+/*
+ * A descriptor whose task is gone stays readable for good (POLLHUP), which would turn waiting into
+ * spinning; those rings are looked at when the interval is over.
+ */
+static void ignore_hung_up(struct loop *loop)
+{
+	for (size_t i = FD_OWN_N; i < loop->n_fds; i++) {
+		if (loop->fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
+			loop->fds[i].fd = hung_up(loop->fds[i].fd);
+	}
+}
+
+static void wait_for_work(struct loop *loop, uint64_t elapsed_ns)
+{
+	uint64_t ns = patience(loop, elapsed_ns);
+	struct timespec timeout = {.tv_sec = (time_t)(ns / NS_PER_S),
+				   .tv_nsec = (long)(ns % NS_PER_S)};
+	if (ppoll(loop->fds, loop->n_fds, &timeout, NULL) <= 0)
+		return;
+	if (loop->fds[FD_SIGNAL].revents)
+		take_signal(loop);
+	if (loop->fds[FD_FAILURE].revents)
+		end(loop, RECORDING_SINK_FAILED);
+	if (loop->fds[FD_CHILD].revents) {
+		reap(loop->recording, WNOHANG);
+		end(loop, RECORDING_COMMAND_ENDED);
+	}
+	ignore_hung_up(loop);
+}
+
+static struct error *step(struct loop *loop)
+{
+	uint64_t elapsed_ns = now() - loop->begin_ns;
+	uint64_t limit_ns = loop->options->duration_ns;
+	if (limit_ns && elapsed_ns >= limit_ns) {
+		end(loop, RECORDING_TIME_UP);
+		return NULL;
+	}
+	progress_update(loop->options->progress, elapsed_ns / NS_PER_S, limit_ns / NS_PER_S);
+	wait_for_work(loop, elapsed_ns);
+	struct error *err = drain(loop);
+	if (!err && !loop->is_over && collector_live_is_target_gone(loop->source))
+		end(loop, RECORDING_TARGET_GONE);
+	return err;
+}
+
+static struct error *start(struct loop *loop)
+{
+	struct error *err = collector_live_start(loop->source);
+	if (err)
+		return err;
+	loop->recording->child = collector_live_child(loop->source);
+	if (loop->options->companion)
+		err = spawn_companion(loop);
+	if (!err && loop->recording->child) {
+		loop->child_fd = open_pidfd(loop->recording->child);
+		if (loop->child_fd < 0)
+			err = error_errno(errno, "pidfd of process %d", loop->recording->child);
+	}
+	return err;
+}
+
+static struct error *run(struct loop *loop)
+{
+	loop->recording->begin_wall_ns = clock_system.wall_ns(clock_system.context);
+	loop->begin_ns = now();
+	struct error *err = start(loop);
+	while (!err && !loop->is_over) {
+		list_fds(loop);
+		err = step(loop);
+	}
+	loop->recording->duration_ns = now() - loop->begin_ns;
+	struct error *stop_err = collector_live_stop(loop->source);
+	if (!err && !stop_err)
+		return drain_rest(loop);
+	if (err)
+		error_free(stop_err);
+	return err ? err : stop_err;
+}
+
+struct error *recording_run(struct record_source *source, struct pipeline *pipeline,
+			    const struct recording_options *options, struct recording *out)
+{
+	*out = (struct recording){0};
+	struct loop loop = {
+		.source = source,
+		.pipeline = pipeline,
+		.options = options,
+		.recording = out,
+		.signal_fd = -1,
+		.child_fd = -1,
+	};
+	struct error *err = hold_signals(&loop);
+	if (!err)
+		err = run(&loop);
+	if (loop.signal_fd >= 0)
+		close(loop.signal_fd);
+	if (loop.child_fd >= 0)
+		close(loop.child_fd);
+	mem_free(loop.fds);
+	pthread_sigmask(SIG_SETMASK, &loop.mask_before, NULL);
+	return err;
+}
