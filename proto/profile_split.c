@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sample goes into which part; profile_copy makes the parts, one at a time. */
+#include "proto/profile_split.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "proto/pprof_encode.h"
+#include "proto/profile_copy.h"
+
+enum { NUMBER_TEXT_BYTES = 24 };
+
+struct error *profile_split_by_limits(const struct profile *profile,
+				      const struct profile_split_limits *limits,
+				      profile_split_fn emit, void *context)
+{
+	CLEANUP(profile_copy_fini) struct profile_copy copy;
+	profile_copy_init(&copy, profile);
+	profile_copy_begin(&copy);
+	const uint64_t base_bytes = pprof_encode_count_bytes(copy.to);
+	uint64_t bytes = base_bytes;
+	uint32_t n_samples = 0;
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		uint64_t cost = limits->max_encoded_bytes ? profile_copy_cost(&copy, i) : 0;
+		bool is_full = limits->max_samples && n_samples == limits->max_samples;
+		if (limits->max_encoded_bytes && bytes + cost > limits->max_encoded_bytes)
+			is_full = true;
+		if (is_full && n_samples) {
+			struct error *err = emit(context, profile_copy_end(&copy), NULL);
+			if (err)
+				return err;
+			profile_copy_begin(&copy);
+			bytes = base_bytes;
+			n_samples = 0;
+			cost = limits->max_encoded_bytes ? profile_copy_cost(&copy, i) : 0;
+		}
+		profile_copy_sample(&copy, i, NULL, 0);
+		bytes += cost;
+		n_samples++;
+	}
+	return emit(context, profile_copy_end(&copy), NULL);
+}
+
+/* Which part each label set belongs to, and the values that name the parts. */
+struct grouping {
+	const struct profile *profile;
+	uint32_t keys[PROFILE_SPLIT_MAX_KEYS]; /* strings; PROFILE_NONE = in no label */
+	uint32_t n_keys;
+	struct profile *names;	  /* its label sets are the parts' values, in order of keys */
+	uint32_t *part_of_set;	  /* label set → label set of names */
+	uint32_t *next_of_sample; /* samples of a part, chained */
+	uint32_t *first_of_part;
+	uint32_t *last_of_part;
+	uint32_t *parts; /* in order of first appearance */
+	uint32_t n_parts;
+};
+
+static void grouping_fini(struct grouping *grouping)
+{
+	profile_free(grouping->names);
+	mem_free(grouping->part_of_set);
+	mem_free(grouping->next_of_sample);
+	mem_free(grouping->first_of_part);
+	mem_free(grouping->last_of_part);
+	mem_free(grouping->parts);
+}
+
+static uint32_t find_key(const struct profile *profile, const char *key)
+{
+	for (uint32_t i = 0; i < profile->strings.n; i++) {
+		if (!strcmp(profile_text(profile, i), key))
+			return i;
+	}
+	return PROFILE_NONE;
+}
+
+/* The value of a key in a set as text in names; the first one counts. */
+static uint32_t value_of(const struct grouping *grouping, struct profile_label_set set,
+			 uint32_t key)
+{
+	const struct profile *profile = grouping->profile;
+	for (uint32_t i = 0; i < set.n; i++) {
+		const struct profile_label *label = &profile->labels.items[set.first + i];
+		if (label->key != key)
+			continue;
+		if (!label->is_number)
+			return profile_string(grouping->names, profile_text(profile, label->str));
+		char text[NUMBER_TEXT_BYTES];
+		snprintf(text, sizeof(text), "%lld", (long long)label->num);
+		return profile_string(grouping->names, text);
+	}
+	return 0;
+}
+
+static void group_sets(struct grouping *grouping)
+{
+	const struct profile *profile = grouping->profile;
+	grouping->part_of_set = mem_zalloc(profile->label_sets.n, sizeof(*grouping->part_of_set));
+	for (uint32_t set = 0; set < profile->label_sets.n; set++) {
+		struct profile_label values[PROFILE_SPLIT_MAX_KEYS] = {0};
+		for (uint32_t i = 0; i < grouping->n_keys; i++)
+			values[i].str = value_of(grouping, profile->label_sets.items[set],
+						 grouping->keys[i]);
+		grouping->part_of_set[set] =
+			profile_label_set(grouping->names, values, grouping->n_keys);
+	}
+}
+
+static void group_samples(struct grouping *grouping)
+{
+	const struct profile *profile = grouping->profile;
+	uint32_t n_parts = grouping->names->label_sets.n;
+	grouping->next_of_sample =
+		mem_zalloc(profile->samples.n, sizeof(*grouping->next_of_sample));
+	grouping->first_of_part = mem_zalloc(n_parts, sizeof(*grouping->first_of_part));
+	grouping->last_of_part = mem_zalloc(n_parts, sizeof(*grouping->last_of_part));
+	grouping->parts = mem_zalloc(n_parts, sizeof(*grouping->parts));
+	for (uint32_t i = 0; i < n_parts; i++)
+		grouping->first_of_part[i] = PROFILE_NONE;
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		uint32_t part = grouping->part_of_set[profile->samples.items[i].label_set];
+		if (grouping->first_of_part[part] == PROFILE_NONE) {
+			grouping->first_of_part[part] = i;
+			grouping->parts[grouping->n_parts++] = part;
+		} else {
+			grouping->next_of_sample[grouping->last_of_part[part]] = i;
+		}
+		grouping->last_of_part[part] = i;
+		grouping->next_of_sample[i] = PROFILE_NONE;
+	}
+}
+
+struct error *profile_split_by_labels(const struct profile *profile, const char *const *keys,
+				      uint32_t n_keys, profile_split_fn emit, void *context)
+{
+	if (n_keys > PROFILE_SPLIT_MAX_KEYS)
+		return error_new(ERROR_USAGE, "a profile splits by at most %d labels",
+				 PROFILE_SPLIT_MAX_KEYS);
+	CLEANUP(grouping_fini)
+	struct grouping grouping = {.profile = profile, .n_keys = n_keys, .names = profile_new()};
+	for (uint32_t i = 0; i < n_keys; i++)
+		grouping.keys[i] = find_key(profile, keys[i]);
+	group_sets(&grouping);
+	group_samples(&grouping);
+	CLEANUP(profile_copy_fini) struct profile_copy copy;
+	profile_copy_init(&copy, profile);
+	for (uint32_t i = 0; i < grouping.n_parts; i++) {
+		uint32_t part = grouping.parts[i];
+		profile_copy_begin(&copy);
+		for (uint32_t sample = grouping.first_of_part[part]; sample != PROFILE_NONE;
+		     sample = grouping.next_of_sample[sample])
+			profile_copy_sample(&copy, sample, grouping.keys, n_keys);
+		struct profile_label_set set = grouping.names->label_sets.items[part];
+		const char *values[PROFILE_SPLIT_MAX_KEYS] = {0};
+		for (uint32_t key = 0; key < set.n; key++)
+			values[key] = profile_text(
+				grouping.names, grouping.names->labels.items[set.first + key].str);
+		struct error *err = emit(context, profile_copy_end(&copy), values);
+		if (err)
+			return err;
+	}
+	return NULL;
+}
