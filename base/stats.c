@@ -13,22 +13,22 @@ static const char *const names[STAT_N] = {
 #undef STATS_NAME
 };
 
-void stats_add(enum stat stat, uint64_t n)
+void stats_add(enum stats_counter counter, uint64_t n)
 {
-	assert(stat < STAT_N);
-	atomic_fetch_add_explicit(&counters[stat], n, memory_order_relaxed);
+	assert(counter < STAT_N);
+	atomic_fetch_add_explicit(&counters[counter], n, memory_order_relaxed);
 }
 
-uint64_t stats_get(enum stat stat)
+uint64_t stats_get(enum stats_counter counter)
 {
-	assert(stat < STAT_N);
-	return atomic_load_explicit(&counters[stat], memory_order_relaxed);
+	assert(counter < STAT_N);
+	return atomic_load_explicit(&counters[counter], memory_order_relaxed);
 }
 
-const char *stats_name(enum stat stat)
+const char *stats_name(enum stats_counter counter)
 {
-	assert(stat < STAT_N);
-	return names[stat];
+	assert(counter < STAT_N);
+	return names[counter];
 }
 
 void stats_reset(void)

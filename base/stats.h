@@ -31,15 +31,15 @@
 	X(STAT_PROCESSES_EVICTED, "processes_evicted", "processes forgotten because of a bound")   \
 	X(STAT_MAILBOX_DROPPED, "mailbox_dropped", "items dropped because a mailbox was full")
 
-enum stat {
+enum stats_counter {
 #define STATS_ENUM(id, name, what) id,
 	STATS_LIST(STATS_ENUM)
 #undef STATS_ENUM
 		STAT_N,
 };
 
-void stats_add(enum stat stat, uint64_t n);
-uint64_t stats_get(enum stat stat);
-const char *stats_name(enum stat stat);
+void stats_add(enum stats_counter counter, uint64_t n);
+uint64_t stats_get(enum stats_counter counter);
+const char *stats_name(enum stats_counter counter);
 /* For tests. */
 void stats_reset(void);

@@ -14,9 +14,9 @@
 static void stats_names_are_unique(void **state)
 {
 	(void)state;
-	for (enum stat i = 0; i < STAT_N; i++) {
+	for (enum stats_counter i = 0; i < STAT_N; i++) {
 		assert_non_null(stats_name(i));
-		for (enum stat j = 0; j < i; j++)
+		for (enum stats_counter j = 0; j < i; j++)
 			assert_string_not_equal(stats_name(i), stats_name(j));
 	}
 	assert_string_equal(stats_name(STAT_SAMPLES_LOST), "samples_lost");
