@@ -25,8 +25,11 @@ struct error *profile_split_by_limits(const struct profile *profile,
 	for (uint32_t i = 0; i < profile->samples.n; i++) {
 		uint64_t cost = limits->max_encoded_bytes ? profile_copy_cost(&copy, i) : 0;
 		bool is_full = limits->max_samples && n_samples == limits->max_samples;
-		if (limits->max_encoded_bytes && bytes + cost > limits->max_encoded_bytes)
-			is_full = true;
+		/* Costs are upper bounds: when they fill the part, count what is really there. */
+		if (limits->max_encoded_bytes && bytes + cost > limits->max_encoded_bytes) {
+			bytes = pprof_encode_count_bytes(copy.to);
+			is_full |= bytes + cost > limits->max_encoded_bytes;
+		}
 		if (is_full && n_samples) {
 			struct error *err = emit(context, profile_copy_end(&copy), NULL);
 			if (err)
