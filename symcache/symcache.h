@@ -72,7 +72,9 @@ struct load_segment {
 /*
  * The module for a mapping; the same pointer for the same binary (build-id, else path, device and
  * inode), however often and for whichever process it is asked. Never NULL, owned by the cache and
- * valid as long as it. Opens the file at once.
+ * valid as long as it. Opens the file at once. Live, a file that was not found is looked for again
+ * when another process maps it; if it is found then, a new module takes the identity over from
+ * there, while the old one stays as it was.
  */
 struct module *symcache_module(struct symcache *cache, const struct module_query *query);
 
@@ -84,6 +86,10 @@ const struct build_id *module_get_build_id(const struct module *module);
 const struct load_segment *module_segments(const struct module *module, size_t *n_out);
 /* Path without " (deleted)", for people. */
 const char *module_get_path(const struct module *module);
+
+/* Where a separate debug file was looked for, "PATH: outcome" each; empty before the first resolve.
+ */
+const char *const *module_debug_places(const struct module *module, size_t *n_out);
 
 /* Why an address has no name. A reason is a result, to be counted and shown. */
 enum symbol_reason {

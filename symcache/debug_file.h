@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The separate debug file of a stripped binary. Places, in this order; each debug root R (default
+ * /usr/lib/debug) in the configured order; each place first under the target's own root
+ * (/proc/PID/root, or the sysroot), then on this host:
+ *
+ *   1. R/.build-id/ab/cdef….debug	the build-id must be the binary's
+ *   2. R/ab/cdef…/debuginfo		likewise (layout of symbol servers)
+ *   3. FOLDER/LINK			LINK from .gnu_debuglink, FOLDER that of the binary;
+ *   4. FOLDER/.debug/LINK		the build-ids must be equal, and where one of the two
+ *   5. R/FOLDER/LINK			has none, the CRC-32 of the whole file that of the link
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "symcache/elf_image.h"
+
+enum {
+	DEBUG_FILE_MAX_PLACES = 64,
+	/* Larger files are not read whole for their CRC. */
+	DEBUG_FILE_MAX_CRC_BYTES = 1 << 30,
+};
+#define DEBUG_FILE_MAX_BYTES ((size_t)16 << 30)
+
+struct debug_file_query {
+	const struct elf_image *image; /* the stripped binary */
+	const char *path;	       /* its path within target_root; NULL = unknown */
+	const char *target_root;       /* NULL = this host's */
+	const char *const *roots;      /* NULL-terminated */
+};
+
+struct debug_file {
+	struct file_map map;
+	struct elf_image image;
+	bool is_open;
+	/* Each place looked at, with what was found there; the last one is the file in use. */
+	char *places[DEBUG_FILE_MAX_PLACES];
+	size_t n_places;
+};
+
+/* Whether one was found. The places are recorded either way; close in both cases. */
+bool debug_file_open(const struct debug_file_query *query, struct debug_file *out);
+void debug_file_close(struct debug_file *file);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symcache/kernel_names.h"
+
+#include <string.h>
+
+#include "base/file.h"
+
+#define LOG_AREA "symcache"
+#include "base/log.h"
+
+enum { KERNEL_NOTES_MAX_BYTES = 64 << 10 };
+
+void kernel_names_init(struct kernel_names *names, const struct symcache_config *config,
+		       struct arena *arena)
+{
+	*names = (struct kernel_names){.reason = SYMBOL_NO_FILE};
+	symbol_texts_init(&names->kallsyms_texts, arena, config->demangle);
+	symbol_texts_init(&names->vmlinux_texts, arena, config->demangle);
+}
+
+void kernel_names_fini(struct kernel_names *names)
+{
+	if (names->has_kallsyms)
+		kallsyms_fini(&names->kallsyms);
+	if (names->has_vmlinux)
+		vmlinux_source_close(&names->vmlinux);
+	symbol_texts_fini(&names->kallsyms_texts);
+	symbol_texts_fini(&names->vmlinux_texts);
+	*names = (struct kernel_names){0};
+}
+
+static void read_kallsyms(struct kernel_names *names, const char *path)
+{
+	if (names->is_kallsyms_read)
+		return;
+	names->is_kallsyms_read = true;
+	struct error *err = kallsyms_read(&names->kallsyms, path);
+	names->has_kallsyms = !err;
+	if (err)
+		log_debug("kallsyms not read reason=\"%s\"", error_text(err));
+	error_free(err);
+}
+
+/* table_start: where the table has what the recording had at query->text_start; 0 = unknown. */
+static bool relocate(struct kernel_names *names, const struct kernel_query *query,
+		     uint64_t table_start)
+{
+	if (!query->text_start || !table_start)
+		return false;
+	names->offset = table_start - query->text_start;
+	return true;
+}
+
+/* is_given: the user named the file, so it is of the kernel asked for. */
+static bool select_kallsyms(struct kernel_names *names, const struct kernel_query *query,
+			    bool is_given)
+{
+	if (!names->has_kallsyms || names->kallsyms.is_hidden || !names->kallsyms.ranges.n)
+		return false;
+	names->offset = 0;
+	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
+	uint64_t start =
+		strcmp(symbol, "_stext") == 0 ? names->kallsyms.stext : names->kallsyms.text;
+	if (!query->is_this_host && !relocate(names, query, start) && !is_given)
+		return false;
+	names->uses_kallsyms = true;
+	names->trusts_bpf = query->is_this_host || is_given;
+	return true;
+}
+
+static bool select_vmlinux(struct kernel_names *names, const struct symcache_config *config,
+			   struct arena *arena, const struct kernel_query *query,
+			   const struct build_id *build_id)
+{
+	struct vmlinux_query vmlinux_query = {
+		.build_id = *build_id,
+		.os_release = query->os_release,
+		.path = config->vmlinux,
+		.sysroot = config->sysroot,
+		.roots = config->debug_roots,
+	};
+	if (names->has_vmlinux && !build_id_equal(&names->vmlinux.image.build_id, build_id)) {
+		vmlinux_source_close(&names->vmlinux);
+		names->has_vmlinux = false;
+		symbol_texts_fini(&names->vmlinux_texts);
+		symbol_texts_init(&names->vmlinux_texts, arena, config->demangle);
+	}
+	if (!names->has_vmlinux)
+		names->has_vmlinux = vmlinux_source_open(&vmlinux_query, &names->vmlinux);
+	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
+	uint64_t start;
+	names->uses_kallsyms = false;
+	return names->has_vmlinux && symtab_source_value(&names->vmlinux.image, symbol, &start) &&
+	       relocate(names, query, start);
+}
+
+void kernel_names_select(struct kernel_names *names, const struct symcache_config *config,
+			 struct arena *arena, const struct kernel_query *query)
+{
+	if (config->no_symbols) {
+		names->reason = SYMBOL_DISABLED;
+		return;
+	}
+	struct build_id host = kernel_names_host_build_id();
+	bool is_host = query->is_this_host || build_id_equal(&host, &query->build_id);
+	bool may_use_kallsyms = is_host || config->kallsyms;
+	if (may_use_kallsyms)
+		read_kallsyms(names, config->kallsyms ? config->kallsyms : "/proc/kallsyms");
+	names->reason = SYMBOL_FOUND;
+	if (may_use_kallsyms && select_kallsyms(names, query, config->kallsyms))
+		return;
+	const struct build_id *wanted = &query->build_id;
+	if (query->is_this_host && !build_id_is_set(wanted))
+		wanted = &host;
+	if (select_vmlinux(names, config, arena, query, wanted))
+		return;
+	if (!may_use_kallsyms)
+		names->reason = SYMBOL_OTHER_KERNEL;
+	else if (names->has_kallsyms && (names->kallsyms.is_hidden || !query->text_start))
+		names->reason = SYMBOL_HIDDEN;
+	else
+		names->reason = SYMBOL_NO_FILE;
+}
+
+static void resolve_kallsyms(struct kernel_names *names, uint64_t address,
+			     struct symbol_result *out, const char **module_name_out)
+{
+	struct kallsyms_hit hit;
+	/* BPF programs come and go, those of now say nothing about a recording; and modules do not
+	 * move by what the kernel moved. */
+	if (!kallsyms_find(&names->kallsyms, address, &hit) ||
+	    (!names->trusts_bpf && strcmp(hit.module, "bpf") == 0) ||
+	    (names->offset && *hit.module))
+		return;
+	*module_name_out = hit.module;
+	const struct symbol_text *text = symbol_texts_find(&names->kallsyms_texts, hit.key);
+	if (!text)
+		text = symbol_texts_add(&names->kallsyms_texts, hit.key, hit.name, strlen(hit.name),
+					"");
+	symbol_text_set(out, text, hit.is_folded);
+}
+
+void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct symbol_result *out,
+			  const char **module_name_out)
+{
+	*module_name_out = "";
+	out->n_frames = 0;
+	out->is_folded = false;
+	out->reason = names->reason;
+	if (names->reason != SYMBOL_FOUND)
+		return;
+	uint64_t address = vaddr + names->offset;
+	out->reason = SYMBOL_GAP;
+	if (names->uses_kallsyms) {
+		resolve_kallsyms(names, address, out, module_name_out);
+		return;
+	}
+	struct symtab_hit hit;
+	if (!symtab_source_find(&names->vmlinux.symbols, address, &hit))
+		return;
+	const struct symbol_text *text = symbol_texts_find(&names->vmlinux_texts, hit.key);
+	if (!text) {
+		size_t n;
+		const char *name = symtab_source_name(&names->vmlinux.symbols, hit.key, &n);
+		text = symbol_texts_add(&names->vmlinux_texts, hit.key, name, n, "");
+	}
+	symbol_text_set(out, text, hit.is_folded);
+}
+
+struct build_id kernel_names_host_build_id(void)
+{
+	struct build_id id = {0};
+	struct buf notes;
+	buf_init(&notes, KERNEL_NOTES_MAX_BYTES);
+	struct error *err = file_read_all("/sys/kernel/notes", &notes);
+	if (!err)
+		id = elf_image_note_build_id(notes.data, notes.size);
+	error_free(err);
+	buf_fini(&notes);
+	return id;
+}

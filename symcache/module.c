@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symcache/module.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "symcache/content_id.h"
+#include "symcache/path_open.h"
+#include "symcache/vdso_image.h"
+
+#define DELETED_SUFFIX " (deleted)"
+
+/* A place where the file may be. */
+struct candidate {
+	const char *root; /* as for path_open */
+	const char *path;
+	bool is_process_link; /* map_files or exe: what the process has, whatever its path */
+};
+
+struct opening {
+	const struct symcache_config *config;
+	const struct module_query *query;
+	struct module *module;
+};
+
+size_t module_path_length(const char *path)
+{
+	size_t n = strlen(path);
+	size_t suffix = strlen(DELETED_SUFFIX);
+	if (n > suffix && strcmp(path + n - suffix, DELETED_SUFFIX) == 0)
+		n -= suffix;
+	return n;
+}
+
+static enum module_state state_of_errno(int errno_value)
+{
+	switch (errno_value) {
+	case EACCES:
+	case EPERM:
+	case ELOOP:
+	case EXDEV:
+		return MODULE_DENIED;
+	case ENODEV:
+	case ENXIO:
+		return MODULE_NO_FILE;
+	default:
+		return MODULE_NOT_FOUND;
+	}
+}
+
+/* Of several failures the one that says most is reported. */
+static int weight_of(enum module_state state)
+{
+	switch (state) {
+	case MODULE_NOT_FOUND:
+		return 0;
+	case MODULE_NO_FILE:
+		return 1;
+	case MODULE_DENIED:
+		return 2;
+	case MODULE_NOT_ELF:
+		return 3;
+	case MODULE_NOT_CONFIRMED:
+		return 4;
+	default:
+		return 5;
+	}
+}
+
+/* Not all file systems tell: then the inode number has to do. */
+static bool has_other_generation(int fd, uint64_t wanted)
+{
+	long generation = 0;
+	if (!wanted || ioctl(fd, FS_IOC_GETVERSION, &generation) < 0 || !generation)
+		return false;
+	return (uint32_t)generation != (uint32_t)wanted;
+}
+
+static enum module_state judge_inode(int fd, const struct module_query *query)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return MODULE_NOT_CONFIRMED;
+	bool is_same = st.st_ino == query->inode && major(st.st_dev) == query->device_major &&
+		       minor(st.st_dev) == query->device_minor &&
+		       !has_other_generation(fd, query->inode_generation);
+	return is_same ? MODULE_OK : MODULE_REPLACED;
+}
+
+static bool link_reads(const char *link, const char *path)
+{
+	char target[PATH_MAX + 1];
+	ssize_t n = readlink(link, target, sizeof(target) - 1);
+	if (n < 0)
+		return false;
+	target[n] = 0;
+	size_t path_bytes = module_path_length(path);
+	return module_path_length(target) == path_bytes && memcmp(target, path, path_bytes) == 0;
+}
+
+/* The file's own build-id counts, not the content's hash: records have none of those. */
+static enum module_state judge(const struct opening *opening, const struct candidate *candidate,
+			       int fd, const struct build_id *found)
+{
+	const struct module_query *query = opening->query;
+	if (build_id_is_set(&query->build_id))
+		return build_id_equal(&query->build_id, found) ? MODULE_OK : MODULE_REPLACED;
+	if (query->has_inode) {
+		enum module_state state = judge_inode(fd, query);
+		if (state != MODULE_OK && opening->config->trust_paths)
+			return MODULE_OK_TRUSTED;
+		return state;
+	}
+	if (candidate->is_process_link && link_reads(candidate->path, query->path))
+		return MODULE_OK;
+	return opening->config->trust_paths ? MODULE_OK_TRUSTED : MODULE_NOT_CONFIRMED;
+}
+
+static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
+{
+	struct module *module = opening->module;
+	CLEANUP(cleanup_fd) int fd = -1;
+	int errno_value = path_open(candidate->root, candidate->path, &fd);
+	if (errno_value)
+		return state_of_errno(errno_value);
+	struct file_map map;
+	struct error *err = file_map_fd(fd, MODULE_MAX_FILE_BYTES, &map);
+	if (err) {
+		error_free(err);
+		return MODULE_NOT_ELF;
+	}
+	struct elf_image image;
+	err = elf_image_init(&image, map.data, map.size);
+	enum module_state state = MODULE_NOT_ELF;
+	if (!err)
+		state = judge(opening, candidate, fd, &image.build_id);
+	if (state == MODULE_OK || state == MODULE_OK_TRUSTED) {
+		module->map = map;
+		module->image = image;
+		module->has_image = true;
+		module->is_below_target_root = candidate->root != NULL;
+		return state;
+	}
+	if (!err)
+		elf_image_fini(&image);
+	error_free(err);
+	file_map_close(&map);
+	return state;
+}
+
+/* Keeps the best state so far; true when the search is over. */
+static bool try_next(struct opening *opening, const struct candidate *candidate)
+{
+	struct module *module = opening->module;
+	enum module_state state = try_candidate(opening, candidate);
+	if (module->has_image || weight_of(state) > weight_of(module->state))
+		module->state = state;
+	return module->has_image;
+}
+
+static bool open_through_process(struct opening *opening)
+{
+	const struct module_query *query = opening->query;
+	if (query->pid <= 0)
+		return false;
+	char path[128];
+	struct candidate link = {.path = path, .is_process_link = true};
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, query->pid,
+		 query->map_start, query->map_end);
+	if (query->map_end > query->map_start && try_next(opening, &link))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/exe", query->pid);
+	if (link_reads(path, query->path) && try_next(opening, &link))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/root", query->pid);
+	struct candidate below = {.root = path, .path = opening->module->path};
+	return *opening->module->path == '/' && try_next(opening, &below);
+}
+
+/* What the kernel names in mappings that no file stands behind. */
+static bool is_file_path(const char *path)
+{
+	static const char *const not_files[] = {"//", "/memfd:", "/anon_hugepage", "/SYSV",
+						"/[aio]"};
+	if (*path != '/')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(not_files); i++) {
+		if (strncmp(path, not_files[i], strlen(not_files[i])) == 0)
+			return false;
+	}
+	return true;
+}
+
+static void open_file(struct opening *opening)
+{
+	struct module *module = opening->module;
+	const struct symcache_config *config = opening->config;
+	bool is_file = is_file_path(module->path);
+	bool may_be_mapped = is_file || strncmp(module->path, "/memfd:", 7) == 0;
+	module->state = MODULE_NOT_FOUND;
+	if (config->is_live && may_be_mapped && open_through_process(opening))
+		return;
+	if (!is_file) {
+		module->state = MODULE_NO_FILE;
+		return;
+	}
+	struct candidate here = {.root = config->sysroot, .path = module->path};
+	(void)try_next(opening, &here);
+}
+
+static void open_vdso(struct opening *opening)
+{
+	struct module *module = opening->module;
+	const struct build_id *wanted = &opening->query->build_id;
+	module->state = MODULE_NO_FILE;
+	/* That of a 32-bit process is another one. */
+	bool is_32 = opening->query->map_end && opening->query->map_end <= UINT32_MAX;
+	if (!build_id_is_set(wanted) && (!opening->config->is_live || is_32))
+		return;
+	size_t n = 0;
+	module->copy = vdso_image_copy(&n);
+	if (!module->copy)
+		return;
+	struct error *err = elf_image_init(&module->image, module->copy, n);
+	module->has_image = !err;
+	error_free(err);
+	if (module->has_image && build_id_is_set(wanted) &&
+	    !build_id_equal(wanted, &module->image.build_id))
+		module_drop_file(module);
+	else if (module->has_image)
+		module->state = MODULE_OK;
+}
+
+struct module *module_new(const struct symcache_config *config, const struct module_query *query)
+{
+	struct module *module = mem_zalloc(1, sizeof(*module));
+	module->path = mem_format("%.*s", (int)module_path_length(query->path), query->path);
+	module->build_id = query->build_id;
+	module->pid = query->pid;
+	struct opening opening = {.config = config, .query = query, .module = module};
+	if (strcmp(module->path, "[vdso]") == 0)
+		open_vdso(&opening);
+	else
+		open_file(&opening);
+	if (module->has_image && !build_id_is_set(&module->build_id))
+		module->build_id =
+			build_id_is_set(&module->image.build_id)
+				? module->image.build_id
+				: content_id_of_file(module->image.data, module->image.size);
+	return module;
+}
+
+static void drop_table(struct module *module)
+{
+	if (!module->has_table)
+		return;
+	symtab_source_fini(&module->table);
+	debug_file_close(&module->debug);
+	symbol_texts_fini(&module->texts);
+	module->has_table = false;
+}
+
+void module_drop_file(struct module *module)
+{
+	drop_table(module);
+	file_map_close(&module->map);
+	mem_free(TAKE(module->copy));
+	module->image.data = NULL;
+	module->image.size = 0;
+	mem_free(TAKE(module->image.sections));
+	module->image.n_sections = 0;
+	module->image.name_section = 0;
+}
+
+void module_free(struct module *module)
+{
+	if (!module)
+		return;
+	module_drop_file(module);
+	elf_image_fini(&module->image);
+	mem_free(module->path);
+	mem_free(module);
+}
+
+static void make_table(struct module *module, const struct symcache_config *config,
+		       struct arena *arena)
+{
+	char process_root[64];
+	struct debug_file_query query = {
+		.image = &module->image,
+		.path = module->path,
+		.target_root = config->sysroot,
+		.roots = config->debug_roots,
+	};
+	if (config->is_live && module->pid > 0) {
+		snprintf(process_root, sizeof(process_root), "/proc/%d/root", module->pid);
+		query.target_root = process_root;
+	}
+	bool needs_debug = !module->copy && module->image.data &&
+			   !elf_image_find_type(&module->image, SHT_SYMTAB);
+	if (needs_debug)
+		(void)debug_file_open(&query, &module->debug);
+	symtab_source_init(&module->table, &module->image,
+			   module->debug.is_open ? &module->debug.image : NULL);
+	symbol_texts_init(&module->texts, arena, config->demangle);
+	module->has_table = true;
+}
+
+void module_resolve(struct module *module, const struct symcache_config *config,
+		    struct arena *arena, uint64_t svma, struct symbol_result *out)
+{
+	out->n_frames = 0;
+	out->is_folded = false;
+	out->reason = SYMBOL_DISABLED;
+	if (config->no_symbols)
+		return;
+	out->reason = SYMBOL_NO_FILE;
+	if (!module->has_image)
+		return;
+	if (!module->has_table)
+		make_table(module, config, arena);
+	out->reason = SYMBOL_NO_TABLE;
+	if (!symtab_source_has_symbols(&module->table))
+		return;
+	struct symtab_hit hit;
+	out->reason = SYMBOL_GAP;
+	if (!symtab_source_find(&module->table, svma, &hit))
+		return;
+	const struct symbol_text *text = symbol_texts_find(&module->texts, hit.key);
+	if (!text) {
+		size_t n;
+		const char *name = symtab_source_name(&module->table, hit.key, &n);
+		text = symbol_texts_add(&module->texts, hit.key, name, n, hit.is_plt ? "@plt" : "");
+	}
+	symbol_text_set(out, text, hit.is_folded);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vmlinux with symbols, used only when its build-id is the one asked for. Places, in this order,
+ * REL being the kernel's release and R each debug root:
+ *
+ *   the configured file alone, if there is one; else
+ *   R/boot/vmlinux-REL, /boot/vmlinux-REL, R/lib/modules/REL/vmlinux,
+ *   /lib/modules/REL/build/vmlinux, R/.build-id/ab/cdef….debug, R/ab/cdef…/debuginfo
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/build_id.h"
+#include "base/file.h"
+#include "symcache/elf_image.h"
+#include "symcache/symtab_source.h"
+
+#define VMLINUX_MAX_BYTES ((size_t)16 << 30)
+
+struct vmlinux_query {
+	struct build_id build_id;
+	const char *os_release; /* NULL = unknown */
+	const char *path;	/* configured, or NULL */
+	const char *sysroot;	/* goes before all but the configured one; NULL = none */
+	const char *const *roots;
+};
+
+struct vmlinux_source {
+	struct file_map map;
+	struct elf_image image;
+	struct symtab_source symbols;
+};
+
+/* Whether one was found; only then it is open. */
+bool vmlinux_source_open(const struct vmlinux_query *query, struct vmlinux_source *out);
+void vmlinux_source_close(struct vmlinux_source *source);
