@@ -101,8 +101,10 @@ static bool take_text(struct cursor *c, char **field)
 	return true;
 }
 
+/* n words; hiperf writes the whole line as one text without their number. */
 static bool take_cmdline(struct cursor *c, char **field)
 {
+	struct cursor whole = *c;
 	struct buf words CLEANUP(buf_fini);
 	buf_init(&words, CMDLINE_MAX);
 	uint32_t n = cursor_u32(c);
@@ -114,9 +116,11 @@ static bool take_cmdline(struct cursor *c, char **field)
 		/* Past the cap the rest of the words is of no interest. */
 		error_free(buf_printf(&words, "%s%s", i ? " " : "", word));
 	}
+	if (!cursor_is_ok(c))
+		return take_text(&whole, field);
 	mem_free(*field);
 	*field = mem_copy_string(buf_string(&words));
-	return cursor_is_ok(c);
+	return true;
 }
 
 static bool take_event_desc(struct perf_file *file, struct cursor *c)

@@ -247,7 +247,6 @@ static struct error *read_attrs(struct perf_file *file, int fd, struct section a
 					      " events, expected 1 to %d",
 					      n, PERF_FILE_EVENTS_MAX),
 				    601);
-	file->format.attr_size = (uint32_t)entry_bytes - SECTION_BYTES;
 	for (uint64_t i = 0; i < n; i++) {
 		uint8_t entry[HEADER_MAX];
 		uint64_t position = attrs.offset + i * entry_bytes;
@@ -261,6 +260,19 @@ static struct error *read_attrs(struct perf_file *file, int fd, struct section a
 			return err;
 	}
 	return NULL;
+}
+
+void perf_file_add_feature(struct perf_file *file, uint8_t feature)
+{
+	size_t at = 0;
+	size_t n = file->format.n_features;
+	while (at < n && file->features[at] < feature)
+		at++;
+	if (at < n && file->features[at] == feature)
+		return;
+	memmove(file->features + at + 1, file->features + at, n - at);
+	file->features[at] = feature;
+	file->format.n_features++;
 }
 
 /* Sets bit numbers in ascending order from words of word_bytes each. */
@@ -420,7 +432,8 @@ static void warn_features(struct perf_file *file)
 	struct buf list CLEANUP(buf_fini);
 	buf_init(&list, PERF_FILE_FEATURES * 8);
 	for (size_t i = 0; i < file->format.n_features; i++)
-		if (file->features[i] >= PERF_FEATURE_KNOWN)
+		if (file->features[i] >= PERF_FEATURE_KNOWN &&
+		    file->features[i] != file->end_feature)
 			error_free(buf_printf(&list, "%s%u", list.size ? ", " : "",
 					      file->features[i]));
 	if (list.size)

@@ -32,6 +32,7 @@ struct perf_file {
 	struct perf_file_events events;
 	struct collector_file_format format;
 	uint8_t features[PERF_FILE_FEATURES];
+	uint8_t end_feature; /* pipe mode: the number after the last that its perf knows */
 	bool is_big_endian;
 	uint64_t size;	      /* of the file, UINT64_MAX when unknown */
 	uint64_t data_offset; /* file mode: the records */
@@ -63,6 +64,8 @@ struct error *perf_file_read_head(struct perf_file *file, const uint8_t *head, s
 /* File mode: the rest of the header, attrs and features, from a seekable descriptor. */
 struct error *perf_file_read_header(struct perf_file *file, int fd) MUST_USE;
 
+/* Pipe mode: keeps the list rising and without repeats. */
+void perf_file_add_feature(struct perf_file *file, uint8_t feature);
 /* Takes text (from mem_format); why may be NULL and must be a literal. */
 void perf_file_warn_take(struct perf_file *file, int number, bool is_damage, const char *why,
 			 char *text);

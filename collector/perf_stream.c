@@ -175,9 +175,12 @@ static void take_feature(struct perf_stream *stream, const struct perf_record *r
 		note_damaged(stream, "HEADER_FEATURE", position);
 		return;
 	}
-	struct collector_file_format *format = &file->format;
-	if (!memchr(file->features, (int)feature, format->n_features))
-		file->features[format->n_features++] = (uint8_t)feature;
+	perf_file_add_feature(file, (uint8_t)feature);
+	if (cursor_left(&c) == 0) {
+		/* How perf says that no more features come. */
+		file->end_feature = (uint8_t)feature;
+		return;
+	}
 	if (feature == PERF_FEATURE_EVENT_DESC) {
 		buf_clear(&file->event_desc);
 		error_free(buf_append(&file->event_desc, c.next, cursor_left(&c)));
@@ -342,8 +345,11 @@ static struct error *take_user_record(struct perf_stream *stream, struct perf_st
 	case PERF_RECORD_ID_INDEX:
 		err = check_id_index(stream, record, position);
 		break;
-	case PERF_RECORD_AUXTRACE:
 	case PERF_RECORD_HEADER_TRACING_DATA:
+		perf_file_add_feature(stream->file, PERF_FEATURE_TRACING_DATA);
+		layer->n_to_skip = read_payload_size(stream, record, position);
+		break;
+	case PERF_RECORD_AUXTRACE:
 		layer->n_to_skip = read_payload_size(stream, record, position);
 		break;
 	default:

@@ -412,5 +412,7 @@ const struct collector_warning *collector_file_warnings(struct record_source *so
 
 const struct collector_file_format *collector_file_format(struct record_source *source)
 {
-	return &((struct replay *)source)->file.format;
+	struct perf_file *file = &((struct replay *)source)->file;
+	file->format.attr_size = file->info.n_events ? file->info.events[0].attr_size : 0;
+	return &file->format;
 }
