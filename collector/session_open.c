@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From options to a session that is ready to start. The order matters: the target is there before
+ * its events, the side band runs before /proc is read, and nothing samples before start.
+ */
+#include "collector/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/cursor.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "collector/cgroup_path.h"
+#include "collector/event_attr.h"
+#include "collector/kernel_scan.h"
+#include "collector/proc_scan.h"
+
+enum {
+	SYNTHETIC_MAX_BYTES = 256 << 20,
+	EXEC_RECORDS_MAX_BYTES = 16 << 20,
+	REORDER_MAX_BYTES = 16 << 20,
+	REORDER_MAX_RECORDS = 1 << 18,
+	RING_MIN_BYTES = 4096,
+	RING_MAX_BYTES = 1 << 30,
+	SMALL_FILE_MAX_BYTES = 1 << 20,
+	FDS_BESIDE = 256, /* what the process needs beside its events */
+	MAX_TID_ROUNDS = 16,
+};
+
+static bool is_of_tasks(const struct session *session)
+{
+	return session->scope == COLLECTOR_PIDS || session->scope == COLLECTOR_COMMAND;
+}
+
+/* --- events --- */
+
+static uint32_t limit_frequency(struct session *session, uint32_t asked_hz)
+{
+	long max_hz = event_open_sysctl("perf_event_max_sample_rate", 0);
+
+	if (max_hz <= 0 || asked_hz <= max_hz)
+		return asked_hz;
+	session_warn(session, 113, "sysctl kernel.perf_event_max_sample_rate raises the limit",
+		     "sampling at %ld Hz instead of %u: kernel.perf_event_max_sample_rate", max_hz,
+		     asked_hz);
+	return (uint32_t)max_hz;
+}
+
+static void set_event(struct session *session, uint32_t i, const struct perf_event_attr *attr,
+		      const char *name)
+{
+	struct perf_event_info *info = &session->info.events[i];
+
+	*info = (struct perf_event_info){
+		.attr = *attr,
+		.layout = sample_layout_of(attr),
+		.name = mem_copy_string(name),
+		.attr_size = attr->size,
+		.leader = i,
+		.scale = 1,
+	};
+}
+
+static struct error *set_events(struct session *session,
+				const struct collector_live_options *options)
+{
+	struct event_attr_list *list CLEANUP(cleanup_mem) = mem_alloc(sizeof(*list));
+	struct perf_event_attr side_band;
+	struct error *err = event_attr_parse(options->events ? options->events : "cycles",
+					     &event_attr_host_system, list);
+	if (err)
+		return err;
+	struct event_attr_sampling sampling = {
+		.frequency_hz = limit_frequency(session, options->frequency_hz),
+		.period = options->period,
+	};
+	session->n_sampling = list->n;
+	session->info.n_events = list->n + 1;
+	session->info.events = mem_zalloc(list->n + 1, sizeof(*session->info.events));
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct perf_event_attr *attr = &list->events[i].attr;
+		event_attr_set_sampling(attr, &sampling);
+		perf_attr_set(attr, PERF_ATTR_INHERIT, is_of_tasks(session));
+		perf_attr_set(attr, PERF_ATTR_ENABLE_ON_EXEC, session->scope == COLLECTOR_COMMAND);
+		set_event(session, i, attr, list->events[i].name);
+	}
+	event_attr_set_side_band(&side_band);
+	perf_attr_set(&side_band, PERF_ATTR_INHERIT, is_of_tasks(session));
+	/* Runs before /proc is read, so that nothing falls in between. */
+	perf_attr_set(&side_band, PERF_ATTR_DISABLED, 0);
+	set_event(session, list->n, &side_band, "dummy:HG");
+	session->layout = session->info.events[0].layout;
+	return NULL;
+}
+
+/* --- target --- */
+
+static struct error *add_pid(struct session *session, pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0 && (errno == ESRCH || errno == EINVAL))
+		return error_number(error_new(ERROR_NO_ENTRY, "no process %d", pid), 102);
+	session->pids[session->n_pids] = pid;
+	session->pid_fds[session->n_pids++] = fd;
+	return NULL;
+}
+
+static struct error *set_pids(struct session *session, const pid_t *pids, size_t n)
+{
+	struct error *err = NULL;
+
+	if (n == 0)
+		return error_new(ERROR_USAGE, "no process was named");
+	session->pids = mem_zalloc(n, sizeof(*session->pids));
+	session->pid_fds = mem_zalloc(n, sizeof(*session->pid_fds));
+	for (size_t i = 0; !err && i < n; i++)
+		err = add_pid(session, pids[i]);
+	return err;
+}
+
+static struct error *set_target(struct session *session,
+				const struct collector_live_options *options)
+{
+	switch (session->scope) {
+	case COLLECTOR_SYSTEM:
+		return NULL;
+	case COLLECTOR_PIDS:
+		return set_pids(session, options->pids, options->n_pids);
+	case COLLECTOR_CGROUP:
+		return cgroup_path_open(options->cgroup, &session->cgroup_fd);
+	case COLLECTOR_COMMAND:
+		break;
+	}
+	session->child_name = mem_copy_string(options->command[0]);
+	struct error *err = child_fork(options->command, &session->child);
+	if (err)
+		return err;
+	session_add_tid(session, session->child.pid);
+	return set_pids(session, &session->child.pid, 1);
+}
+
+/* Any thread of the target, to try events on; with its flags. */
+static pid_t first_task(const struct session *session, unsigned *flags_out)
+{
+	*flags_out = session->scope == COLLECTOR_CGROUP ? PERF_FLAG_PID_CGROUP : 0;
+	if (session->scope == COLLECTOR_CGROUP)
+		return session->cgroup_fd;
+	return is_of_tasks(session) ? session->pids[0] : -1;
+}
+
+static char *describe_target(const struct session *session)
+{
+	struct stat st;
+
+	if (session->scope == COLLECTOR_SYSTEM || session->scope == COLLECTOR_CGROUP)
+		return mem_copy_string("cannot sample this host");
+	if (session->scope == COLLECTOR_COMMAND)
+		return mem_format("cannot sample %s", session->child_name);
+	char *path CLEANUP(cleanup_mem) = mem_format("/proc/%d", session->pids[0]);
+	bool is_foreign = stat(path, &st) == 0 && st.st_uid != geteuid();
+	return mem_format("cannot sample process %d%s", session->pids[0],
+			  is_foreign ? " of another user" : "");
+}
+
+/* --- rings and descriptors --- */
+
+/* A soft limit may be raised by anybody (FR-119). */
+static void raise_descriptor_limit(const struct session *session, bool has_exec_watch)
+{
+	struct rlimit limit;
+	rlim_t n_tasks = 0;
+
+	for (size_t i = 0; i < session->n_pids; i++) {
+		pid_t *tids CLEANUP(cleanup_mem) = NULL;
+		size_t n;
+		proc_scan_tids(session->pids[i], &tids, &n);
+		n_tasks += n;
+	}
+	if (n_tasks == 0)
+		n_tasks = 1;
+	rlim_t n_events = session->info.n_events + (has_exec_watch ? 1u : 0u);
+	rlim_t need = FDS_BESIDE + session->cpus.n * (n_tasks * n_events + 2);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return;
+	limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static struct error *open_rings(struct session *session, uint64_t asked_bytes)
+{
+	struct rlimit lock = {0};
+
+	if (asked_bytes == 0)
+		asked_bytes = SESSION_DEFAULT_RING_BYTES;
+	if (asked_bytes > RING_MAX_BYTES)
+		asked_bytes = RING_MAX_BYTES;
+	ring_set_init(&session->rings, &session->opener, session->info.events,
+		      session->info.n_events);
+	struct error *err = ring_set_open_rings(&session->rings, &session->cpus, asked_bytes);
+	getrlimit(RLIMIT_MEMLOCK, &lock);
+	long mlock_kib = event_open_sysctl("perf_event_mlock_kb", -1);
+	if (err && error_get_number(err) == 106)
+		return error_wrap(err, "kernel.perf_event_mlock_kb is %ld, RLIMIT_MEMLOCK %llu KiB",
+				  mlock_kib, (unsigned long long)lock.rlim_cur >> 10);
+	if (err)
+		return err;
+	session->state.ring_bytes = session->rings.ring_bytes;
+	session->state.n_cpus = session->cpus.n;
+	session->state.n_rings = session->rings.n_cpus;
+	if (session->rings.ring_bytes * 2 <= asked_bytes)
+		session_warn(session, 112,
+			     "more: sysctl kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK",
+			     "rings of %llu KiB instead of %llu: kernel.perf_event_mlock_kb is "
+			     "%ld and RLIMIT_MEMLOCK %llu KiB",
+			     (unsigned long long)session->rings.ring_bytes >> 10,
+			     (unsigned long long)asked_bytes >> 10, mlock_kib,
+			     (unsigned long long)lock.rlim_cur >> 10);
+	return NULL;
+}
+
+/* --- what the host allows --- */
+
+static bool is_missing(int errno_value)
+{
+	return errno_value == ENOENT || errno_value == EOPNOTSUPP || errno_value == EINVAL ||
+	       errno_value == ENODEV || errno_value == ENXIO;
+}
+
+static void fall_back(struct session *session, uint32_t i)
+{
+	struct perf_event_info *event = &session->info.events[i];
+
+	session_warn(session, 108, "usual in virtual machines; the values are CPU time either way",
+		     "event %s is not available on this host: cpu-clock is used", event->name);
+	event_attr_set_fallback(&event->attr);
+	mem_free(event->name);
+	event->name = mem_copy_string("cpu-clock");
+	session->state.is_event_fallback = true;
+}
+
+/* Opens and closes one event, so that what the host refuses is known before anything is built. */
+static int try_event(struct session *session, uint32_t i, pid_t pid, unsigned flags)
+{
+	struct perf_event_attr attr = session->info.events[i].attr;
+	int fd = event_open(&session->opener, &attr, pid, (int)session->cpus.cpus[0], flags);
+
+	if (fd < 0)
+		return -fd;
+	close(fd);
+	session->info.events[i].attr = attr;
+	return 0;
+}
+
+static struct error *try_sampling(struct session *session, uint32_t i, pid_t pid, unsigned flags,
+				  const char *what)
+{
+	struct perf_event_info *event = &session->info.events[i];
+	int errno_value = try_event(session, i, pid, flags);
+
+	if (is_missing(errno_value) && event_attr_is_cycles(&event->attr)) {
+		fall_back(session, i);
+		errno_value = try_event(session, i, pid, flags);
+	}
+	if (errno_value == 0)
+		return NULL;
+	if (is_missing(errno_value))
+		return error_number(error_new(ERROR_UNSUPPORTED,
+					      "event %s is not supported on this host (%s)",
+					      event->name, strerrorname_np(errno_value)),
+				    105);
+	return error_wrap(ring_set_explain(errno_value, what), "event %s", event->name);
+}
+
+static struct error *try_events(struct session *session)
+{
+	char *what CLEANUP(cleanup_mem) = describe_target(session);
+	unsigned flags;
+	pid_t pid = first_task(session, &flags);
+	bool is_wanted = session->opener.is_user_only;
+	bool is_cgroup = flags & PERF_FLAG_PID_CGROUP;
+
+	int errno_value = try_event(session, session->n_sampling, is_cgroup ? -1 : pid, 0);
+	if (errno_value)
+		return ring_set_explain(errno_value, what);
+	for (uint32_t i = 0; i < session->n_sampling; i++) {
+		struct error *err = try_sampling(session, i, pid, flags, what);
+		if (err)
+			return err;
+	}
+	session->state.is_user_only = session->opener.is_user_only;
+	if (session->opener.is_user_only && !is_wanted)
+		session_warn(session, 109,
+			     "sudo setcap cap_perfmon,cap_syslog+ep on the program, or sysctl "
+			     "kernel.perf_event_paranoid=1",
+			     "user frames only: kernel.perf_event_paranoid is %ld and CAP_PERFMON "
+			     "is missing",
+			     event_open_sysctl("perf_event_paranoid", 2));
+	return NULL;
+}
+
+/* --- attaching to tasks that run (FR-66) --- */
+
+static bool has_tid(const struct session *session, pid_t tid)
+{
+	for (size_t i = 0; i < session->n_tids; i++) {
+		if (session->tids[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+/* Threads whose FORK record lies in a ring were made by a covered thread and inherited all. */
+static void find_inherited(struct session *session, struct hash_map *tids)
+{
+	enum { TID_AT = 8 };
+
+	for (uint32_t i = 0; i < session->rings.n_cpus; i++) {
+		struct perf_ring *ring = &session->rings.cpus[i].ring;
+		uint64_t n = perf_ring_ready(ring);
+		uint8_t *copy CLEANUP(cleanup_mem) = mem_alloc(n);
+		struct perf_event_header header;
+		const uint8_t *record;
+		size_t offset = 0;
+
+		perf_ring_copy(ring, copy, n);
+		while ((record = perf_ring_next(copy, n, &offset, &header))) {
+			struct cursor c = cursor_make(record + sizeof(header),
+						      header.size - sizeof(header), false);
+			cursor_skip(&c, TID_AT);
+			uint32_t tid = cursor_u32(&c);
+			if (header.type == PERF_RECORD_FORK && cursor_is_ok(&c))
+				*hash_map_put(tids, tid, NULL) = 1;
+		}
+	}
+}
+
+static struct error *attach_tid(struct session *session, pid_t tid)
+{
+	uint32_t event;
+	int errno_value = session_add_target(session, tid, 0, &event);
+
+	session_add_tid(session, tid);
+	if (errno_value == 0)
+		return NULL;
+	if (errno_value == ESRCH) {
+		ring_set_remove(&session->rings, tid, UINT32_MAX);
+		return NULL;
+	}
+	char *what CLEANUP(cleanup_mem) = mem_format("cannot sample thread %d", tid);
+	return ring_set_explain(errno_value, what);
+}
+
+static struct error *attach_round(struct session *session, const struct hash_map *inherited,
+				  bool *found_out)
+{
+	struct error *err = NULL;
+
+	for (size_t p = 0; !err && p < session->n_pids; p++) {
+		pid_t *tids CLEANUP(cleanup_mem) = NULL;
+		size_t n;
+		proc_scan_tids(session->pids[p], &tids, &n);
+		for (size_t i = 0; !err && i < n; i++) {
+			if (has_tid(session, tids[i]))
+				continue;
+			*found_out = true;
+			if (hash_map_get(inherited, (uint32_t)tids[i]))
+				session_add_tid(session, tids[i]);
+			else
+				err = attach_tid(session, tids[i]);
+		}
+	}
+	return err;
+}
+
+static struct error *attach_pids(struct session *session)
+{
+	struct hash_map inherited CLEANUP(hash_map_fini);
+	struct error *err = NULL;
+	bool found = true;
+
+	hash_map_init(&inherited);
+	for (int round = 0; !err && found && round < MAX_TID_ROUNDS; round++) {
+		found = false;
+		find_inherited(session, &inherited);
+		err = attach_round(session, &inherited, &found);
+	}
+	if (!err && session->rings.n_open == 0)
+		err = error_number(error_new(ERROR_NO_ENTRY, "no process %d", session->pids[0]),
+				   102);
+	return err;
+}
+
+static struct error *open_events(struct session *session)
+{
+	unsigned flags;
+	uint32_t event = 0;
+
+	if (session->scope == COLLECTOR_PIDS)
+		return attach_pids(session);
+	pid_t pid = first_task(session, &flags);
+	int errno_value = session_add_target(session, pid, flags, &event);
+	if (!errno_value)
+		return NULL;
+	char *what CLEANUP(cleanup_mem) = describe_target(session);
+	return error_wrap(ring_set_explain(errno_value, what), "event %s",
+			  session->info.events[event].name);
+}
+
+/* --- beside the events --- */
+
+static void open_exec_watch(struct session *session)
+{
+	unsigned flags;
+	pid_t first = first_task(session, &flags);
+	const pid_t *tasks = is_of_tasks(session) ? session->tids : &first;
+	size_t n_tasks = is_of_tasks(session) ? session->n_tids : 1;
+	const char *why = NULL;
+	int errno_value = 0;
+	struct error *err =
+		exec_watch_open(&session->exec, &session->cpus, is_of_tasks(session), &why);
+	if (err) {
+		session_warn(session, 110, "argv and cgroup of short processes will be missing",
+			     "execs are not watched: %s", error_text(err));
+		error_free(err);
+		return;
+	}
+	for (size_t t = 0; t < n_tasks && (!errno_value || errno_value == ESRCH); t++) {
+		for (uint32_t i = 0; i < session->exec.rings.n_cpus; i++) {
+			errno_value = exec_watch_add(&session->exec, i, tasks[t], flags);
+			if (errno_value)
+				break;
+		}
+	}
+	if (errno_value && errno_value != ESRCH) {
+		session_warn(session, 110, "argv and cgroup of short processes will be missing",
+			     "execs are not watched: %s", strerrordesc_np(errno_value));
+		exec_watch_close(&session->exec);
+		return;
+	}
+	session->state.has_exec_watch = session->exec.has_tracepoint;
+	if (why)
+		session_warn(
+			session, 110, "mount -t tracefs nodev /sys/kernel/tracing, and CAP_PERFMON",
+			"execs are watched by COMM records only, some argv will be missing: %s",
+			why);
+}
+
+static struct error *scan(struct session *session)
+{
+	struct record_writer writer = {.out = &session->synthetic,
+				       .trailer_bytes = session->layout.trailer_bytes};
+	bool is_hidden = false;
+	struct error *err = kernel_scan_text(&writer, &is_hidden);
+
+	if (is_hidden && !session->state.is_user_only)
+		session_warn(session, 103, "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
+			     "kernel frames will show as addresses: kernel.kptr_restrict=%ld",
+			     event_open_sysctl("kptr_restrict", -1));
+	if (!err && !is_of_tasks(session)) {
+		err = kernel_scan_cgroups(&writer);
+		if (!err)
+			err = proc_scan_all(&writer);
+	}
+	for (size_t i = 0; !err && session->scope == COLLECTOR_PIDS && i < session->n_pids; i++)
+		err = proc_scan_process(&writer, session->pids[i]);
+	if (err && error_get_code(err) == ERROR_LIMIT) {
+		/* Bounded on purpose: what is left out has no names, and that shows. */
+		error_free(err);
+		err = NULL;
+	}
+	return err;
+}
+
+/* The note of type 3 and name GNU in /sys/kernel/notes. */
+static void read_kernel_build_id(struct perf_source_info *info)
+{
+	enum { NT_GNU_BUILD_ID = 3, NOTE_MAX_BYTES = 4096 };
+	struct buf notes CLEANUP(buf_fini);
+
+	buf_init(&notes, SMALL_FILE_MAX_BYTES);
+	struct error *err = file_read_all("/sys/kernel/notes", &notes);
+	if (err) {
+		error_free(err);
+		return;
+	}
+	struct cursor c = cursor_make(notes.data, notes.size, false);
+	while (cursor_is_ok(&c) && cursor_left(&c) >= 12) {
+		uint32_t n_name = cursor_u32(&c);
+		uint32_t n_desc = cursor_u32(&c);
+		uint32_t type = cursor_u32(&c);
+		if (n_name > NOTE_MAX_BYTES || n_desc > NOTE_MAX_BYTES)
+			return;
+		const uint8_t *name = cursor_bytes(&c, (n_name + 3) & ~3u);
+		const uint8_t *desc = cursor_bytes(&c, (n_desc + 3) & ~3u);
+		if (!desc || type != NT_GNU_BUILD_ID || n_name != 4 || memcmp(name, "GNU", 4) != 0)
+			continue;
+		info->build_ids = mem_zalloc(1, sizeof(*info->build_ids));
+		info->build_ids[0] = (struct perf_build_id_entry){
+			.pid = -1,
+			.misc = PERF_RECORD_MISC_KERNEL,
+			.id = build_id_make(desc, n_desc),
+			.filename = mem_copy_string("[kernel.kallsyms]"),
+		};
+		info->n_build_ids = 1;
+		return;
+	}
+}
+
+static char *read_own_cmdline(void)
+{
+	struct buf text CLEANUP(buf_fini);
+
+	buf_init(&text, SMALL_FILE_MAX_BYTES);
+	struct error *err = file_read_all("/proc/self/cmdline", &text);
+	error_free(err);
+	if (err || text.size == 0)
+		return NULL;
+	for (size_t i = 0; i + 1 < text.size; i++) {
+		if (text.data[i] == 0)
+			text.data[i] = ' ';
+	}
+	return mem_copy_string(buf_string(&text));
+}
+
+static void describe_host(struct session *session)
+{
+	struct perf_source_info *info = &session->info;
+	struct utsname names;
+	struct sysinfo memory;
+
+	info->is_live = true;
+	if (uname(&names) == 0) {
+		info->hostname = mem_copy_string(names.nodename);
+		info->os_release = mem_copy_string(names.release);
+		info->arch = mem_copy_string(names.machine);
+	}
+	info->perf_version = mem_copy_string("perfpipe");
+	info->cmdline = read_own_cmdline();
+	info->n_cpus_available = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	info->n_cpus_online = session->cpus.n;
+	if (sysinfo(&memory) == 0)
+		info->total_memory_kib = memory.totalram / 1024 * memory.mem_unit;
+	info->clockid = CLOCK_MONOTONIC;
+	info->has_clock_pair = true;
+	info->clock_pair_event_ns = clock_system.monotonic_ns(clock_system.context);
+	info->clock_pair_wall_ns =
+		info->clock_pair_event_ns + (uint64_t)clock_wall_offset_ns(&clock_system);
+	info->recorded_at_ns = info->clock_pair_wall_ns;
+	read_kernel_build_id(info);
+}
+
+static struct error *build(struct session *session, const struct collector_live_options *options)
+{
+	struct error *err = set_events(session, options);
+
+	if (!err)
+		err = cpu_set_read_online(&session->cpus);
+	if (!err)
+		err = set_target(session, options);
+	if (err)
+		return err;
+	raise_descriptor_limit(session, options->watch_execs);
+	err = try_events(session);
+	if (!err)
+		err = open_rings(session, options->ring_bytes);
+	if (!err)
+		err = open_events(session);
+	if (err)
+		return err;
+	if (options->watch_execs)
+		open_exec_watch(session);
+	describe_host(session);
+	return scan(session);
+}
+
+struct error *collector_open_live(const struct collector_live_options *options,
+				  struct record_source **out)
+{
+	struct session *session = mem_zalloc(1, sizeof(*session));
+
+	session->source.ops = &session_ops;
+	session->scope = options->scope;
+	session->cgroup_fd = -1;
+	session->opener.is_user_only = options->is_user_only;
+	session->excluded_pid = options->exclude_self ? getpid() : 0;
+	hash_map_init(&session->rings.event_of_id);
+	buf_init(&session->exec_records, EXEC_RECORDS_MAX_BYTES);
+	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
+	reorder_init(&session->reorder, REORDER_MAX_BYTES, REORDER_MAX_RECORDS);
+	struct error *err = build(session, options);
+	if (err) {
+		record_source_close(&session->source);
+		return err;
+	}
+	*out = &session->source;
+	return NULL;
+}
