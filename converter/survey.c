@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "converter/survey.h"
+
+#include "base/mem.h"
+#include "converter/deferred.h"
+#include "converter/image.h"
+#include "converter/process.h"
+#include "converter/record.h"
+#include "converter/sample.h"
+#include "converter/survey_place.h"
+#include "converter/survey_tables.h"
+
+/* A record has at most 64 KiB, so a chain and its deferred part have no more words than this. */
+enum { CHAIN_WORDS_MAX = 2 * (65536 / 8) };
+
+struct survey {
+	const struct perf_source_info *source;
+	struct image_table images;
+	struct process_table processes;
+	struct survey_kernel kernel;
+	struct deferred_table deferred;
+	struct survey_tables tables;
+	struct survey_report report;
+	uint32_t event_capacity;
+	uint64_t frames[CHAIN_WORDS_MAX]; /* of the sample at hand, without markers */
+	size_t n_frames;
+};
+
+const char *survey_kind_name(enum survey_kind kind)
+{
+	static const char *const names[SURVEY_KINDS] = {
+		[SURVEY_FILE] = "file",
+		[SURVEY_VDSO] = "vdso",
+		[SURVEY_ANON] = "anon",
+		[SURVEY_SPECIAL] = "special",
+		[SURVEY_KERNEL] = "kernel",
+		[SURVEY_MODULE] = "module",
+		[SURVEY_BPF] = "bpf",
+		[SURVEY_GUEST_KERNEL] = "guest-kernel",
+		[SURVEY_GUEST_USER] = "guest-user",
+		[SURVEY_HYPERVISOR] = "hypervisor",
+		[SURVEY_UNKNOWN] = "unknown",
+		[SURVEY_KERNEL_UNMAPPED] = "kernel-unmapped",
+	};
+	return names[kind];
+}
+
+struct survey *survey_new(const struct perf_source_info *source)
+{
+	struct survey *survey = mem_zalloc(1, sizeof(*survey));
+	survey->source = source;
+	image_table_init(&survey->images);
+	process_table_init(&survey->processes, &survey->images);
+	survey_kernel_init(&survey->kernel, &survey->images, &survey->processes.pool);
+	survey_tables_init(&survey->tables);
+	return survey;
+}
+
+void survey_free(struct survey *survey)
+{
+	if (!survey)
+		return;
+	survey_tables_fini(&survey->tables, &survey->report);
+	mem_free(survey->report.events);
+	deferred_fini(&survey->deferred);
+	survey_kernel_fini(&survey->kernel);
+	process_table_fini(&survey->processes);
+	image_table_fini(&survey->images);
+	mem_free(survey);
+}
+
+/* Events can be added while records are read. */
+static void update_events(struct survey *survey)
+{
+	struct survey_report *report = &survey->report;
+	uint32_t n = survey->source->n_events;
+	if (n > survey->event_capacity) {
+		survey->event_capacity = n * 2;
+		report->events = mem_realloc(report->events, survey->event_capacity,
+					     sizeof(*report->events));
+	}
+	for (; report->n_events < n; report->n_events++)
+		report->events[report->n_events] = (struct survey_event){0};
+}
+
+/* --- samples --- */
+
+static bool is_kernel_side(uint64_t marker, bool is_kernel)
+{
+	switch (marker) {
+	case PERF_CONTEXT_KERNEL:
+	case PERF_CONTEXT_HV:
+	case PERF_CONTEXT_GUEST:
+	case PERF_CONTEXT_GUEST_KERNEL:
+		return true;
+	case PERF_CONTEXT_USER:
+	case PERF_CONTEXT_USER_DEFERRED:
+	case PERF_CONTEXT_GUEST_USER:
+		return false;
+	default:
+		return is_kernel;
+	}
+}
+
+static void count_words(struct survey *survey, const uint8_t *words, uint64_t n, bool is_kernel)
+{
+	struct survey_chains *chains = &survey->report.chains;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t word = sample_u64(words, i, survey->source->is_swapped);
+		chains->n_entries++;
+		if (word >= PERF_CONTEXT_MAX) {
+			is_kernel = is_kernel_side(word, is_kernel);
+			continue;
+		}
+		if (survey->n_frames < CHAIN_WORDS_MAX)
+			survey->frames[survey->n_frames++] = word;
+		chains->n_frames++;
+		if (is_kernel)
+			chains->n_kernel_frames++;
+		else
+			chains->n_user_frames++;
+	}
+}
+
+static bool is_kernel_sample(uint16_t misc)
+{
+	switch (misc & PERF_RECORD_MISC_CPUMODE_MASK) {
+	case PERF_RECORD_MISC_KERNEL:
+	case PERF_RECORD_MISC_HYPERVISOR:
+	case PERF_RECORD_MISC_GUEST_KERNEL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool waits_for_user_part(const struct survey *survey, const struct sample *sample)
+{
+	return sample->n_chain >= 2 &&
+	       sample_u64(sample->chain, (size_t)sample->n_chain - 2, survey->source->is_swapped) ==
+		       PERF_CONTEXT_USER_DEFERRED;
+}
+
+/* The sample's own chain without its last n_left_out words, then the deferred part. */
+static void count_chain(struct survey *survey, const struct perf_record *record,
+			const struct sample *sample, uint64_t n_left_out, const uint8_t *deferred,
+			uint64_t n_deferred)
+{
+	struct survey_chains *chains = &survey->report.chains;
+	const struct perf_event_attr *attr = &survey->source->events[record->event_index].attr;
+	survey->n_frames = 0;
+	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN) {
+		count_words(survey, sample->chain, sample->n_chain - n_left_out,
+			    is_kernel_sample(record->misc));
+		count_words(survey, deferred, n_deferred, false);
+		if (sample->n_chain)
+			chains->n_with++;
+		else
+			chains->n_empty++;
+		if (survey->n_frames > chains->max_frames)
+			chains->max_frames = survey->n_frames;
+	}
+	if (survey->n_frames == 0)
+		survey->frames[survey->n_frames++] = sample->ip;
+	survey_tables_add_stack(&survey->tables, &survey->report, sample->pid, record->event_index,
+				survey->frames, survey->n_frames);
+}
+
+/* A deferred_finish_fn. */
+static void finish_deferred(void *context, const struct perf_record *record, const uint8_t *chain,
+			    uint64_t n_chain)
+{
+	struct survey *survey = context;
+	const struct perf_event_attr *attr = &survey->source->events[record->event_index].attr;
+	struct sample sample;
+	if (!sample_read(record, attr, survey->source->is_swapped, &sample))
+		return; /* it was read once already */
+	if (chain)
+		survey->report.n_deferred_merged++;
+	else
+		survey->report.n_deferred_left++;
+	/* The cookie goes; so does its marker, where the user part brings one of its own. */
+	count_chain(survey, record, &sample, 2, chain, n_chain);
+}
+
+static void count_parts(struct survey_report *report, const struct sample *sample)
+{
+	report->n_user_regs += sample->user_regs != NULL;
+	report->n_user_stacks += sample->stack_bytes != 0;
+	report->user_stack_bytes += sample->stack_bytes;
+	report->n_with_branches += sample->n_branches != 0;
+	report->n_branches += sample->n_branches;
+	report->n_raw += sample->raw_bytes != 0;
+	if (!sample->time_ns)
+		return;
+	if (!report->first_ns || sample->time_ns < report->first_ns)
+		report->first_ns = sample->time_ns;
+	if (sample->time_ns > report->last_ns)
+		report->last_ns = sample->time_ns;
+}
+
+static void feed_sample(struct survey *survey, const struct perf_record *record)
+{
+	const struct perf_source_info *source = survey->source;
+	struct survey_report *report = &survey->report;
+	if (UNLIKELY(record->event_index >= source->n_events)) {
+		report->n_no_event++;
+		return;
+	}
+	const struct perf_event_attr *attr = &source->events[record->event_index].attr;
+	struct sample sample;
+	if (UNLIKELY(!sample_read(record, attr, source->is_swapped, &sample))) {
+		report->n_malformed++;
+		return;
+	}
+	update_events(survey);
+	struct survey_event *event = &report->events[record->event_index];
+	event->n_samples++;
+	event->period_sum += sample.period;
+	if (attr->read_format & PERF_FORMAT_GROUP)
+		event->n_read_values += sample.n_read_values;
+	report->n_samples++;
+	count_parts(report, &sample);
+
+	struct thread *thread = process_table_recent(&survey->processes, sample.pid, sample.tid);
+	survey_tables_add_task(&survey->tables, report, thread->comm, sample.pid);
+	struct survey_place place =
+		survey_place_find(&survey->kernel, thread->process->space, record->misc, sample.ip);
+	survey_tables_add_place(&survey->tables, report, sample.pid, &place, sample.period);
+	if (UNLIKELY(waits_for_user_part(survey, &sample))) {
+		uint64_t cookie =
+			sample_u64(sample.chain, (size_t)sample.n_chain - 1, source->is_swapped);
+		deferred_add(&survey->deferred, record, sample.tid, cookie, finish_deferred,
+			     survey);
+		return;
+	}
+	count_chain(survey, record, &sample, 0, NULL, 0);
+}
+
+/* --- side band --- */
+
+enum { PROT_EXEC_BIT = 4 };
+
+static bool feed_mmap(struct survey *survey, const struct record_view *view)
+{
+	struct record_mmap mmap;
+	if (!record_read_mmap(view, &mmap))
+		return false;
+	if (mmap.pid == UINT32_MAX ||
+	    (view->record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+		survey_kernel_map(&survey->kernel, mmap.start, mmap.length, mmap.filename);
+		return true;
+	}
+	if (mmap.is_data && !(mmap.has_protection && mmap.protection & PROT_EXEC_BIT))
+		return true; /* recorded with --data: no code */
+	const struct image_key key = {.path = mmap.filename, .build_id = mmap.build_id};
+	bool is_new;
+	const struct space_map map = {
+		.start = mmap.start,
+		.end = mmap.length > UINT64_MAX - mmap.start ? UINT64_MAX
+							     : mmap.start + mmap.length,
+		.page_offset = mmap.page_offset,
+		.image = image_table_intern(&survey->images, &key, &is_new),
+	};
+	process_table_map(&survey->processes, mmap.pid, &map, view->record->is_synthetic);
+	return true;
+}
+
+static bool feed_comm(struct survey *survey, const struct record_view *view)
+{
+	struct record_comm comm;
+	if (!record_read_comm(view, &comm))
+		return false;
+	process_table_comm(&survey->processes, comm.pid, comm.tid, comm.name, comm.is_exec,
+			   view->record->is_synthetic);
+	return true;
+}
+
+static bool feed_task(struct survey *survey, const struct record_view *view)
+{
+	struct record_task task;
+	if (!record_read_task(view, &task))
+		return false;
+	if (view->record->type == PERF_RECORD_EXIT)
+		process_table_exit(&survey->processes, task.pid, task.tid);
+	else
+		process_table_fork(&survey->processes, task.pid, task.parent_pid, task.tid,
+				   task.parent_tid,
+				   view->record->misc & PERF_RECORD_MISC_FORK_EXEC);
+	return true;
+}
+
+static bool feed_lost(struct survey *survey, const struct record_view *view)
+{
+	struct survey_report *report = &survey->report;
+	struct record_lost lost;
+	if (view->record->type == PERF_RECORD_LOST) {
+		if (!record_read_lost(view, &lost))
+			return false;
+		report->n_lost_records++;
+		report->n_lost_events += lost.n;
+		return true;
+	}
+	if (!record_read_lost_samples(view, &lost))
+		return false;
+	report->n_lost_samples_records++;
+	report->n_lost_samples += lost.n;
+	return true;
+}
+
+static bool feed_ksymbol(struct survey *survey, const struct record_view *view)
+{
+	struct record_ksymbol ksymbol;
+	if (!record_read_ksymbol(view, &ksymbol))
+		return false;
+	survey_kernel_add_symbol(&survey->kernel, ksymbol.start, ksymbol.length, ksymbol.name,
+				 ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
+	return true;
+}
+
+static bool feed_deferred_chain(struct survey *survey, const struct record_view *view,
+				const struct sample_layout *layout)
+{
+	struct record_deferred_chain chain;
+	if (!record_read_deferred_chain(view, layout, &chain))
+		return false;
+	survey->report.n_deferred_records++;
+	deferred_complete(&survey->deferred, chain.tid, chain.cookie, chain.entries, chain.n,
+			  finish_deferred, survey);
+	return true;
+}
+
+/* Only what changes processes, maps or counts is read. */
+static bool feed_side_band(struct survey *survey, const struct perf_record *record)
+{
+	const struct perf_source_info *source = survey->source;
+	struct sample_layout layout = {0};
+	if (source->n_events)
+		layout = source->events[record->event_index < source->n_events ? record->event_index
+									       : 0]
+				 .layout;
+	const struct record_view view = {
+		.record = record,
+		.is_swapped = source->is_swapped,
+		.trailer_bytes = layout.trailer_bytes,
+	};
+	switch (record->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return feed_mmap(survey, &view);
+	case PERF_RECORD_COMM:
+		return feed_comm(survey, &view);
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return feed_task(survey, &view);
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+		return feed_lost(survey, &view);
+	case PERF_RECORD_KSYMBOL:
+		return feed_ksymbol(survey, &view);
+	case PERF_RECORD_CALLCHAIN_DEFERRED:
+		return feed_deferred_chain(survey, &view, &layout);
+	default:
+		return true;
+	}
+}
+
+struct error *survey_feed(void *context, const struct perf_record *records, size_t n)
+{
+	struct survey *survey = context;
+	for (size_t i = 0; i < n; i++) {
+		if (records[i].type == PERF_RECORD_SAMPLE)
+			feed_sample(survey, &records[i]);
+		else if (!feed_side_band(survey, &records[i]))
+			survey->report.n_malformed_records++;
+	}
+	return NULL;
+}
+
+const struct survey_report *survey_finish(struct survey *survey)
+{
+	deferred_flush(&survey->deferred, finish_deferred, survey);
+	update_events(survey);
+	survey_tables_sort(&survey->tables, &survey->report);
+	return &survey->report;
+}
