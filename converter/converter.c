@@ -14,17 +14,13 @@
 #include "base/hash_map.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "converter/chain_cache.h"
 #include "converter/deferred.h"
-#include "converter/event_columns.h"
 #include "converter/kernel_space.h"
-#include "converter/label.h"
-#include "converter/location.h"
 #include "converter/process.h"
 #include "converter/record.h"
 #include "converter/sample.h"
-#include "converter/stack.h"
 #include "converter/symbolize.h"
+#include "converter/window.h"
 
 struct converter {
 	struct converter_config config;
@@ -36,30 +32,9 @@ struct converter {
 	struct kernel_space kernel;
 	struct deferred_table deferred;
 
-	/* Of the window. */
-	struct profile *profile;
-	struct event_columns columns;
-	struct location_table locations;
-	struct chain_cache chains;
-	struct stack_builder stacks;
-	struct labeler labeler;
-	uint64_t first_ns, last_ns; /* of its samples; 0 = none with a time yet */
-
+	struct window window;
 	struct converter_totals totals;
 };
-
-static void begin_window(struct converter *converter)
-{
-	converter->profile = profile_new();
-	event_columns_fini(&converter->columns);
-	event_columns_update(&converter->columns, converter->source, converter->config.event,
-			     converter->profile);
-	location_table_clear(&converter->locations);
-	chain_cache_clear(&converter->chains);
-	stack_builder_begin(&converter->stacks, converter->profile);
-	labeler_begin(&converter->labeler, converter->profile);
-	converter->first_ns = converter->last_ns = 0;
-}
 
 struct converter *converter_new(const struct converter_config *config,
 				const struct perf_source_info *source, struct symcache *cache)
@@ -71,12 +46,8 @@ struct converter *converter_new(const struct converter_config *config,
 	image_table_init(&converter->images);
 	process_table_init(&converter->processes, &converter->images);
 	kernel_space_init(&converter->kernel, &converter->images, &converter->processes.pool);
-	location_table_init(&converter->locations);
-	chain_cache_init(&converter->chains);
-	stack_builder_init(&converter->stacks, &converter->images, &converter->locations,
-			   &converter->kernel);
-	labeler_init(&converter->labeler, config->labels);
-	begin_window(converter);
+	window_init(&converter->window, source, config->event, config->labels,
+		    &converter->processes, &converter->kernel, &converter->images);
 	return converter;
 }
 
@@ -84,13 +55,8 @@ void converter_free(struct converter *converter)
 {
 	if (!converter)
 		return;
-	profile_free(converter->profile);
 	deferred_fini(&converter->deferred);
-	event_columns_fini(&converter->columns);
-	labeler_fini(&converter->labeler);
-	stack_builder_fini(&converter->stacks);
-	chain_cache_fini(&converter->chains);
-	location_table_fini(&converter->locations);
+	window_fini(&converter->window);
 	kernel_space_fini(&converter->kernel);
 	process_table_fini(&converter->processes);
 	image_table_fini(&converter->images);
@@ -104,86 +70,6 @@ const struct converter_totals *converter_get_totals(const struct converter *conv
 
 /* --- samples --- */
 
-static void note_time(struct converter *converter, uint64_t time_ns)
-{
-	if (!time_ns)
-		return;
-	if (!converter->first_ns || time_ns < converter->first_ns)
-		converter->first_ns = time_ns;
-	if (time_ns > converter->last_ns)
-		converter->last_ns = time_ns;
-}
-
-static void add_values(struct converter *converter, uint32_t event, const struct sample *sample,
-		       uint32_t index)
-{
-	event_columns_add(&converter->columns, event, sample->period,
-			  profile_values(converter->profile, index));
-	note_time(converter, sample->time_ns);
-	converter->totals.written++;
-}
-
-static uint32_t add_sample(struct converter *converter, const struct perf_record *record,
-			   const struct sample *sample, const struct thread *thread,
-			   uint32_t label_set, const uint8_t *deferred, uint64_t n_deferred)
-{
-	/* Every column zero; add_values knows which ones are this event's. */
-	static const int64_t zeros[1024];
-	int64_t *row CLEANUP(cleanup_mem) = NULL;
-	if (converter->columns.n_columns > ARRAY_LEN(zeros))
-		row = mem_zalloc(converter->columns.n_columns, sizeof(*row));
-	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
-	const struct stack_input input = {
-		.sample = sample,
-		.space = thread->process->space,
-		.misc = record->misc,
-		.is_swapped = converter->source->is_swapped,
-		.has_lbr_stack = sample->n_branches &&
-				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
-		.deferred = deferred,
-		.n_deferred = n_deferred,
-	};
-	uint32_t stack = stack_build(&converter->stacks, &input);
-	return profile_add_sample(converter->profile, stack, label_set, row ? row : zeros);
-}
-
-/* What beside the chain's words decides which row a sample adds to. */
-static uint64_t chain_context(const struct converter *converter, const struct perf_record *record,
-			      const struct sample *sample, const struct thread *thread,
-			      uint32_t label_set)
-{
-	uint64_t context = hash_mix(thread->process->space->generation);
-	context = hash_mix(context ^ kernel_space_generation(&converter->kernel));
-	context = hash_mix(context ^ sample->ip);
-	return hash_mix(context ^ ((uint64_t)label_set << 32 | (uint64_t)record->misc << 16));
-}
-
-static void count_sample(struct converter *converter, const struct perf_record *record,
-			 const struct sample *sample)
-{
-	struct thread *thread =
-		process_table_recent(&converter->processes, sample->pid, sample->tid);
-	uint32_t label_set = labeler_label(&converter->labeler, thread, sample);
-	uint32_t index;
-	if (sample->n_branches) {
-		/* Branches are part of what an LBR stack is made of: no chain cache. */
-		index = add_sample(converter, record, sample, thread, label_set, NULL, 0);
-	} else {
-		uint64_t context = chain_context(converter, record, sample, thread, label_set);
-		XXH128_hash_t hash =
-			chain_cache_hash(&converter->chains, sample->chain,
-					 (size_t)sample->n_chain * sizeof(uint64_t), context);
-		struct chain_cache_slot *slot = chain_cache_find(&converter->chains, hash);
-		if (slot->sample_plus_1) {
-			index = slot->sample_plus_1 - 1;
-		} else {
-			index = add_sample(converter, record, sample, thread, label_set, NULL, 0);
-			chain_cache_claim(&converter->chains, slot, hash, index);
-		}
-	}
-	add_values(converter, record->event_index, sample, index);
-}
-
 /* A deferred_finish_fn. */
 static void finish_deferred(void *context, const struct perf_record *record, const uint8_t *chain,
 			    uint64_t n_chain)
@@ -191,12 +77,10 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 	struct converter *converter = context;
 	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
 	struct sample sample;
-	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
-		return; /* it was read once already */
-	struct thread *thread = process_table_recent(&converter->processes, sample.pid, sample.tid);
-	uint32_t label_set = labeler_label(&converter->labeler, thread, &sample);
-	uint32_t index = add_sample(converter, record, &sample, thread, label_set, chain, n_chain);
-	add_values(converter, record->event_index, &sample, index);
+	if (sample_read(record, attr, converter->source->is_swapped, &sample))
+		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
+	else
+		converter->totals.malformed++;
 }
 
 static bool waits_for_user_part(const struct converter *converter, const struct sample *sample)
@@ -206,44 +90,41 @@ static bool waits_for_user_part(const struct converter *converter, const struct 
 			  converter->source->is_swapped) == PERF_CONTEXT_USER_DEFERRED;
 }
 
-static bool is_left_out(struct converter *converter, const struct perf_record *record,
+static bool is_left_out(const struct converter *converter, const struct perf_record *record,
 			const struct sample *sample)
 {
-	if (converter->columns.first_column[record->event_index] != EVENT_COLUMN_NONE &&
-	    !(converter->config.exclude_pid && sample->pid == converter->config.exclude_pid))
-		return false;
-	converter->totals.filtered++;
-	return true;
+	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE ||
+	       (converter->config.exclude_pid && sample->pid == converter->config.exclude_pid);
 }
 
 static void feed_sample(struct converter *converter, const struct perf_record *record)
 {
 	const struct perf_source_info *source = converter->source;
-	struct sample sample;
 	converter->totals.taken++;
 	if (UNLIKELY(record->event_index >= source->n_events)) {
 		converter->totals.no_event++;
 		return;
 	}
+	window_update_events(&converter->window);
+	struct sample *sample = window_next(&converter->window);
 	if (UNLIKELY(!sample_read(record, &source->events[record->event_index].attr,
-				  source->is_swapped, &sample))) {
+				  source->is_swapped, sample))) {
 		converter->totals.malformed++;
 		return;
 	}
-	if (UNLIKELY(!event_columns_is_current(&converter->columns, source)))
-		event_columns_update(&converter->columns, source, converter->config.event,
-				     converter->profile);
-	if (UNLIKELY(is_left_out(converter, record, &sample)))
+	if (UNLIKELY(is_left_out(converter, record, sample))) {
+		converter->totals.filtered++;
 		return;
-	converter->totals.user_stacks_skipped += sample.stack_bytes != 0;
-	if (UNLIKELY(waits_for_user_part(converter, &sample))) {
+	}
+	converter->totals.user_stacks_skipped += sample->stack_bytes != 0;
+	if (UNLIKELY(waits_for_user_part(converter, sample))) {
 		uint64_t cookie =
-			sample_u64(sample.chain, (size_t)sample.n_chain - 1, source->is_swapped);
-		deferred_add(&converter->deferred, record, sample.tid, cookie, finish_deferred,
+			sample_u64(sample->chain, (size_t)sample->n_chain - 1, source->is_swapped);
+		deferred_add(&converter->deferred, record, sample->tid, cookie, finish_deferred,
 			     converter);
 		return;
 	}
-	count_sample(converter, record, &sample);
+	window_add(&converter->window, record);
 }
 
 /* --- side band --- */
@@ -365,7 +246,7 @@ static bool feed_cgroup(struct converter *converter, const struct record_view *v
 	struct record_cgroup cgroup;
 	if (!record_read_cgroup(view, &cgroup))
 		return false;
-	labeler_add_cgroup(&converter->labeler, cgroup.id, cgroup.path);
+	labeler_add_cgroup(&converter->window.labeler, cgroup.id, cgroup.path);
 	return true;
 }
 
@@ -478,16 +359,21 @@ static bool feed_side_band(struct converter *converter, const struct perf_record
 struct error *converter_feed(void *context, const struct perf_record *records, size_t n)
 {
 	struct converter *converter = context;
-	uint64_t taken = converter->totals.taken, written = converter->totals.written;
+	struct converter_totals *totals = &converter->totals;
+	uint64_t taken = totals->taken, written = totals->written;
 	for (size_t i = 0; i < n; i++) {
-		if (records[i].type == PERF_RECORD_SAMPLE)
+		if (records[i].type == PERF_RECORD_SAMPLE) {
 			feed_sample(converter, &records[i]);
-		else if (!feed_side_band(converter, &records[i]))
-			converter->totals.malformed_records++;
+			continue;
+		}
+		window_flush(&converter->window);
+		totals->malformed_records += !feed_side_band(converter, &records[i]);
 	}
+	window_flush(&converter->window);
+	totals->written = converter->window.n_written;
 	stats_add(STAT_RECORDS_READ, n);
-	stats_add(STAT_SAMPLES_TAKEN, converter->totals.taken - taken);
-	stats_add(STAT_SAMPLES_WRITTEN, converter->totals.written - written);
+	stats_add(STAT_SAMPLES_TAKEN, totals->taken - taken);
+	stats_add(STAT_SAMPLES_WRITTEN, totals->written - written);
 	return NULL;
 }
 
@@ -505,28 +391,28 @@ static void add_trusted_files(const struct converter *converter)
 	for (uint32_t i = 0; i < converter->images.n; i++) {
 		const struct image *image = image_table_get(&converter->images, i);
 		if (image->module && module_get_state(image->module) == MODULE_OK_TRUSTED)
-			add_comment(converter->profile,
+			add_comment(converter->window.profile,
 				    mem_format("taken on trust: %s", image->path));
 	}
 }
 
 static void add_event_comments(const struct converter *converter)
 {
-	for (uint32_t e = 0; e < converter->columns.n_events; e++) {
+	for (uint32_t e = 0; e < converter->window.columns.n_events; e++) {
 		const struct perf_event_info *event = &converter->source->events[e];
-		if (converter->columns.first_column[e] != EVENT_COLUMN_NONE)
-			add_comment(converter->profile,
+		if (converter->window.columns.first_column[e] != EVENT_COLUMN_NONE)
+			add_comment(converter->window.profile,
 				    mem_format("event: %s, %s %" PRIu64, event->name,
 					       perf_attr_has(&event->attr, PERF_ATTR_FREQ)
 						       ? "Hz"
 						       : "period",
 					       event->attr.sample_period));
 	}
-	if (converter->columns.ns_per_sample)
-		add_comment(converter->profile,
+	if (converter->window.columns.ns_per_sample)
+		add_comment(converter->window.profile,
 			    mem_format("cpu/nanoseconds is an estimate: %" PRId64
 				       " ns (1/Hz) a sample",
-				       converter->columns.ns_per_sample));
+				       converter->window.columns.ns_per_sample));
 }
 
 /* Facts for people; nothing reads them to work. */
@@ -534,7 +420,7 @@ static void add_comments(const struct converter *converter)
 {
 	const struct perf_source_info *source = converter->source;
 	const struct converter_totals *t = &converter->totals;
-	struct profile *profile = converter->profile;
+	struct profile *profile = converter->window.profile;
 	if (source->hostname)
 		add_comment(profile, mem_format("host: %s", source->hostname));
 	if (source->os_release)
@@ -566,13 +452,13 @@ static void add_comments(const struct converter *converter)
 static void set_times(const struct converter *converter)
 {
 	const struct perf_source_info *source = converter->source;
-	struct profile *profile = converter->profile;
-	uint64_t span = converter->last_ns - converter->first_ns;
+	struct profile *profile = converter->window.profile;
+	uint64_t span = converter->window.last_ns - converter->window.first_ns;
 	profile->duration_nanos = (int64_t)span;
-	if (source->has_clock_pair && converter->first_ns)
+	if (source->has_clock_pair && converter->window.first_ns)
 		profile->time_nanos =
 			(int64_t)(source->clock_pair_wall_ns +
-				  (converter->first_ns - source->clock_pair_event_ns));
+				  (converter->window.first_ns - source->clock_pair_event_ns));
 	else if (source->recorded_at_ns > span)
 		profile->time_nanos = (int64_t)(source->recorded_at_ns - span);
 	if (profile->time_nanos && !source->has_clock_pair)
@@ -583,7 +469,7 @@ static void set_times(const struct converter *converter)
 
 static struct error *check_event(const struct converter *converter)
 {
-	if (!converter->config.event || converter->columns.n_used)
+	if (!converter->config.event || converter->window.columns.n_used)
 		return NULL;
 	struct buf names CLEANUP(buf_fini);
 	buf_init(&names, 4096);
@@ -605,15 +491,14 @@ struct error *converter_finish(struct converter *converter,
 			       struct profile **out)
 {
 	deferred_flush(&converter->deferred, finish_deferred, converter);
-	if (!event_columns_is_current(&converter->columns, converter->source))
-		event_columns_update(&converter->columns, converter->source,
-				     converter->config.event, converter->profile);
+	window_update_events(&converter->window);
+	converter->totals.written = converter->window.n_written;
 	struct error *err = check_event(converter);
 	if (err)
 		return err;
 	const struct symbolize_input input = {
-		.profile = converter->profile,
-		.locations = &converter->locations,
+		.profile = converter->window.profile,
+		.locations = &converter->window.locations,
 		.images = &converter->images,
 		.kernel = &converter->kernel,
 		.source = converter->source,
@@ -623,10 +508,9 @@ struct error *converter_finish(struct converter *converter,
 		.progress_context = progress_context,
 	};
 	symbolize(&input, converter->totals.frames);
-	converter->totals.n_locations = converter->locations.n;
+	converter->totals.n_locations = converter->window.locations.n;
 	set_times(converter);
 	add_comments(converter);
-	*out = converter->profile;
-	begin_window(converter);
+	*out = window_take_profile(&converter->window);
 	return NULL;
 }

@@ -30,8 +30,8 @@ static void free_thread(struct process_table *table, struct thread *thread)
 	uint64_t *value = hash_map_get(&table->threads, thread->tid);
 	if (value && *value == (uintptr_t)thread)
 		hash_map_remove(&table->threads, thread->tid);
-	if (table->recent[thread->tid % 64] == thread)
-		table->recent[thread->tid % 64] = NULL;
+	if (table->recent[thread->tid % PROCESS_RECENT] == thread)
+		table->recent[thread->tid % PROCESS_RECENT] = NULL;
 	struct process *process = thread->process;
 	mem_free(thread->comm);
 	mem_free(thread);
@@ -164,7 +164,7 @@ struct thread *process_table_thread(struct process_table *table, uint32_t pid, u
 		keep_bounds(table);
 	}
 	thread->process->last_use = ++table->clock;
-	table->recent[tid % 64] = thread;
+	table->recent[tid % PROCESS_RECENT] = thread;
 	return thread;
 }
 

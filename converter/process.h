@@ -16,6 +16,7 @@
 
 enum {
 	PROCESS_REMEMBER_EXITED = 4096,
+	PROCESS_RECENT = 512,
 	PROCESS_MAX = 1 << 16, /* living ones; more than pid_max's default */
 	PROCESS_MAX_THREADS = 1 << 18,
 	PROCESS_MAX_MAPS = 1 << 20, /* in all spaces together, 40 bytes each */
@@ -52,7 +53,7 @@ struct process_table {
 	uint32_t next_exited;
 	uint64_t clock;
 	/* The last threads asked for, by tid: samples come in runs. */
-	struct thread *recent[64];
+	struct thread *recent[PROCESS_RECENT];
 };
 
 void process_table_init(struct process_table *table, struct image_table *images);
@@ -63,7 +64,7 @@ struct thread *process_table_thread(struct process_table *table, uint32_t pid, u
 static inline struct thread *process_table_recent(struct process_table *table, uint32_t pid,
 						  uint32_t tid)
 {
-	struct thread *thread = table->recent[tid % 64];
+	struct thread *thread = table->recent[tid % PROCESS_RECENT];
 	if (thread && thread->tid == tid && thread->process->pid == pid)
 		return thread;
 	return process_table_thread(table, pid, tid);

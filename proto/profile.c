@@ -82,6 +82,10 @@ struct profile *profile_new(void)
 	index->seed = hash_seed_make();
 	index_table_reserve(&index->stacks, 1);
 	index_table_reserve(&index->samples, 1);
+	/* Arrays that are pointed into are never NULL, even for no elements. */
+	RESERVE(&profile->labels, 1);
+	RESERVE(&profile->lines, 1);
+	RESERVE(&profile->values, 1);
 	RESERVE(&profile->stacks, 1);
 	profile->stacks.items[profile->stacks.n++] =
 		(struct profile_stack_node){.location = PROFILE_NONE};
@@ -364,13 +368,10 @@ static bool label_set_equal(const struct profile *profile, uint32_t set,
 	return true;
 }
 
-/* One form for each meaning, padding included, so that a set can be hashed as bytes. */
+/* One form for each meaning, so that a set can be hashed as bytes. */
 static struct profile_label normal_label(struct profile *profile, const struct profile_label *label)
 {
-	struct profile_label normal;
-	memset(&normal, 0, sizeof(normal));
-	normal.key = label->key;
-	normal.is_number = label->is_number;
+	struct profile_label normal = {.key = label->key, .is_number = label->is_number};
 	if (!label->is_number) {
 		normal.str = label->str;
 		return normal;

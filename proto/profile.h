@@ -63,6 +63,7 @@ struct profile_label {
 	int64_t num;
 	uint32_t unit; /* string, numbers only */
 	bool is_number;
+	uint8_t reserved[7]; /* 0; named so that equal labels are equal bytes */
 };
 
 /* Labels of a sample, interned as a set: equal sets have equal indices. */

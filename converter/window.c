@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "converter/window.h"
+
+#include "base/cleanup.h"
+#include "base/hash_map.h"
+#include "base/mem.h"
+
+static void begin(struct window *window)
+{
+	window->profile = profile_new();
+	event_columns_fini(&window->columns);
+	event_columns_update(&window->columns, window->source, window->only_event, window->profile);
+	location_table_clear(&window->locations);
+	chain_cache_clear(&window->chains);
+	stack_builder_begin(&window->stacks, window->profile);
+	labeler_begin(&window->labeler, window->profile);
+	window->first_ns = window->last_ns = 0;
+}
+
+void window_init(struct window *window, const struct perf_source_info *source,
+		 const char *only_event, uint32_t labels, struct process_table *processes,
+		 const struct kernel_space *kernel, struct image_table *images)
+{
+	*window = (struct window){
+		.source = source,
+		.only_event = only_event,
+		.processes = processes,
+		.kernel = kernel,
+	};
+	location_table_init(&window->locations);
+	chain_cache_init(&window->chains);
+	stack_builder_init(&window->stacks, images, &window->locations, kernel);
+	labeler_init(&window->labeler, labels);
+	begin(window);
+}
+
+void window_fini(struct window *window)
+{
+	profile_free(window->profile);
+	event_columns_fini(&window->columns);
+	labeler_fini(&window->labeler);
+	stack_builder_fini(&window->stacks);
+	chain_cache_fini(&window->chains);
+	location_table_fini(&window->locations);
+	*window = (struct window){0};
+}
+
+void window_update_events(struct window *window)
+{
+	if (event_columns_is_current(&window->columns, window->source))
+		return;
+	window_flush(window);
+	event_columns_update(&window->columns, window->source, window->only_event, window->profile);
+}
+
+/* What beside the chain's words decides which row a sample adds to. */
+static uint64_t chain_context(const struct window *window, const struct window_sample *item,
+			      const struct thread *thread)
+{
+	uint64_t context = hash_mix(thread->process->space->generation);
+	context = hash_mix(context ^ kernel_space_generation(window->kernel));
+	context = hash_mix(context ^ item->sample.ip);
+	return hash_mix(context ^ ((uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16));
+}
+
+void window_add(struct window *window, const struct perf_record *record)
+{
+	struct window_sample *item = &window->group[window->n_group++];
+	const struct sample *sample = &item->sample;
+	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	item->event_index = record->event_index;
+	item->misc = record->misc;
+	item->label_set = labeler_label(&window->labeler, thread, sample);
+	/* Branches are part of what an LBR stack is made of. */
+	item->is_cached = sample->n_branches == 0;
+	if (item->is_cached) {
+		item->hash = chain_cache_hash(&window->chains, sample->chain,
+					      (size_t)sample->n_chain * sizeof(uint64_t),
+					      chain_context(window, item, thread));
+		chain_cache_prefetch(&window->chains, item->hash);
+	}
+	if (window->n_group == WINDOW_GROUP)
+		window_flush(window);
+}
+
+static uint32_t build_stack(struct window *window, const struct sample *sample,
+			    uint32_t event_index, uint16_t misc, const uint8_t *deferred,
+			    uint64_t n_deferred)
+{
+	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
+	const struct thread *thread =
+		process_table_recent(window->processes, sample->pid, sample->tid);
+	const struct stack_input input = {
+		.sample = sample,
+		.space = thread->process->space,
+		.misc = misc,
+		.is_swapped = window->source->is_swapped,
+		.has_lbr_stack = sample->n_branches &&
+				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
+		.deferred = deferred,
+		.n_deferred = n_deferred,
+	};
+	return stack_build(&window->stacks, &input);
+}
+
+static uint32_t add_row(struct window *window, uint32_t stack, uint32_t label_set)
+{
+	/* All columns zero; add_values knows which ones are the event's. */
+	static const int64_t zeros[256];
+	if (window->columns.n_columns <= ARRAY_LEN(zeros))
+		return profile_add_sample(window->profile, stack, label_set, zeros);
+	int64_t *row CLEANUP(cleanup_mem) = mem_zalloc(window->columns.n_columns, sizeof(*row));
+	return profile_add_sample(window->profile, stack, label_set, row);
+}
+
+static void add_values(struct window *window, const struct sample *sample, uint32_t event_index,
+		       uint32_t row)
+{
+	event_columns_add(&window->columns, event_index, sample->period,
+			  profile_values(window->profile, row));
+	window->n_written++;
+	uint64_t time_ns = sample->time_ns;
+	if (!time_ns)
+		return;
+	if (!window->first_ns || time_ns < window->first_ns)
+		window->first_ns = time_ns;
+	if (time_ns > window->last_ns)
+		window->last_ns = time_ns;
+}
+
+static uint32_t find_row(struct window *window, const struct window_sample *item)
+{
+	if (!item->is_cached)
+		return add_row(window, item->stack, item->label_set);
+	/* A chain may be twice in one group, and the table may have grown since the first pass. */
+	struct chain_cache_slot *slot = chain_cache_find(&window->chains, item->hash);
+	if (slot->sample_plus_1)
+		return slot->sample_plus_1 - 1;
+	uint32_t row = add_row(window, item->stack, item->label_set);
+	chain_cache_claim(&window->chains, slot, item->hash, row);
+	return row;
+}
+
+void window_flush(struct window *window)
+{
+	for (uint32_t i = 0; i < window->n_group; i++) {
+		struct window_sample *item = &window->group[i];
+		const struct chain_cache_slot *slot =
+			item->is_cached ? chain_cache_find(&window->chains, item->hash) : NULL;
+		if (slot && slot->sample_plus_1) {
+			item->row = slot->sample_plus_1 - 1;
+			__builtin_prefetch(profile_values(window->profile, item->row), 1);
+			continue;
+		}
+		item->row = PROFILE_NONE;
+		item->stack =
+			build_stack(window, &item->sample, item->event_index, item->misc, NULL, 0);
+		profile_prefetch_sample(window->profile, item->stack, item->label_set);
+	}
+	for (uint32_t i = 0; i < window->n_group; i++) {
+		const struct window_sample *item = &window->group[i];
+		uint32_t row = item->row != PROFILE_NONE ? item->row : find_row(window, item);
+		add_values(window, &item->sample, item->event_index, row);
+	}
+	window->n_group = 0;
+}
+
+void window_add_deferred(struct window *window, const struct perf_record *record,
+			 const struct sample *sample, const uint8_t *chain, uint64_t n_chain)
+{
+	window_flush(window);
+	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	uint32_t label_set = labeler_label(&window->labeler, thread, sample);
+	uint32_t stack =
+		build_stack(window, sample, record->event_index, record->misc, chain, n_chain);
+	add_values(window, sample, record->event_index, add_row(window, stack, label_set));
+}
+
+struct profile *window_take_profile(struct window *window)
+{
+	struct profile *profile = window->profile;
+	begin(window);
+	return profile;
+}
