@@ -63,8 +63,10 @@ static const struct explain_entry entries[] = {
 	 "samples were of a kind that was left out.",
 	 "sample longer (-d) or more often (-F 999)"},
 
-	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data, nothing can be used",
-	 "The header or the event descriptions do not make sense, so no record can be read.",
+	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
+	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
+	 "probably "
+	 "killed, the disk was full, or a copy was cut.",
 	 "record again, or copy the file again"},
 	{'W', 601, 0, "damaged perf.data, read in part",
 	 "The file ends early or a part of it is broken: perf record was probably killed, the disk "
@@ -72,7 +74,7 @@ static const struct explain_entry entries[] = {
 	 "none needed; --strict turns this into exit 65"},
 	{'W', 602, 0, "unknown records or features were skipped",
 	 "The file was written by a perf newer than this version, or by another tool.",
-	 "none needed, samples are unaffected"},
+	 "none needed; samples are unaffected"},
 	{'E', 603, EXIT_CODE_BAD_INPUT, "not a perf.data file",
 	 "A perf.data file begins with PERFILE2; this one does not.",
 	 "perfpipe record, or: perf record -g"},
@@ -109,7 +111,7 @@ static const struct explain_entry entries[] = {
 	{'E', 612, EXIT_CODE_BAD_INPUT, "no such event in the input",
 	 "--event takes the name of an event of that file.", "perfpipe inspect FILE"},
 	{'E', 613, EXIT_CODE_NO_INPUT, "the input cannot be opened",
-	 "There is no such file, or this user may not read it.", "ls -l FILE"},
+	 "There is no such file, or this user may not read it.", "check the path: ls -l FILE"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, or the name is a folder's.",
