@@ -46,6 +46,12 @@ struct collector_warning {
 const struct collector_warning *collector_file_warnings(struct record_source *source,
 							size_t *n_out);
 
+/* Records of a type that nobody here knows. */
+struct collector_unknown_type {
+	uint32_t type;
+	uint64_t n;
+};
+
 /* What a perf.data file looked like, for inspect; texts and lists belong to the source. */
 struct collector_file_format {
 	bool is_pipe, is_directory;
@@ -56,8 +62,10 @@ struct collector_file_format {
 	size_t n_features;
 	uint64_t n_compressed_records;
 	uint64_t bytes_read;
-	uint64_t n_records_by_type[96]; /* types below 96, after decompression */
-	const char *stream_stopped;	/* where and why reading ended early, NULL if it did not */
+	uint64_t n_records_by_type[96];		      /* types below 96, after decompression */
+	const struct collector_unknown_type *unknown; /* the first types met, 96 and above too */
+	size_t n_unknown;
+	const char *stream_stopped; /* where and why reading ended early, NULL if it did not */
 };
 const struct collector_file_format *collector_file_format(struct record_source *source);
 /* "HOSTNAME" …; NULL for an unknown number. */

@@ -37,6 +37,7 @@ void perf_file_init(struct perf_file *file)
 	file->info.clockid = -1;
 	file->size = UINT64_MAX;
 	file->format.features = file->features;
+	file->format.unknown = file->unknown;
 	buf_init(&file->event_desc, EVENT_DESC_MAX);
 	buf_init(&file->damaged, DAMAGED_TEXT_MAX);
 	perf_file_events_init(&file->events, &file->info, false);
@@ -73,17 +74,17 @@ void perf_file_warn_take(struct perf_file *file, int number, bool is_damage, con
 
 void perf_file_count_unknown(struct perf_file *file, uint32_t type)
 {
-	for (size_t i = 0; i < file->n_unknown; i++)
+	for (size_t i = 0; i < file->format.n_unknown; i++)
 		if (file->unknown[i].type == type) {
 			file->unknown[i].n++;
 			return;
 		}
-	if (file->n_unknown == PERF_FILE_UNKNOWN_TYPES) {
+	if (file->format.n_unknown == PERF_FILE_UNKNOWN_TYPES) {
 		file->n_unknown_more++;
 		return;
 	}
-	file->unknown[file->n_unknown].type = type;
-	file->unknown[file->n_unknown++].n = 1;
+	file->unknown[file->format.n_unknown].type = type;
+	file->unknown[file->format.n_unknown++].n = 1;
 }
 
 /* The error of what starts like this. */
@@ -450,11 +451,11 @@ void perf_file_warn_skipped(struct perf_file *file)
 			file, 601, true, "the stream was damaged or its writer had a fault",
 			mem_format("records about the recording damaged and left out: %s",
 				   buf_string(&file->damaged)));
-	if (!file->n_unknown)
+	if (!file->format.n_unknown)
 		return;
 	struct buf list CLEANUP(buf_fini);
 	buf_init(&list, PERF_FILE_UNKNOWN_TYPES * 64);
-	for (size_t i = 0; i < file->n_unknown; i++)
+	for (size_t i = 0; i < file->format.n_unknown; i++)
 		error_free(buf_printf(&list, "%s%" PRIu64 " of type %" PRIu32, i ? ", " : "",
 				      file->unknown[i].n, file->unknown[i].type));
 	if (file->n_unknown_more)

@@ -42,12 +42,9 @@ struct perf_file {
 	uint32_t build_ids_capacity;
 	struct buf event_desc; /* pipe mode: the feature came before its attrs */
 	struct buf damaged;    /* names of features that could not be read */
-	struct {
-		uint32_t type;
-		uint64_t n;
-	} unknown[PERF_FILE_UNKNOWN_TYPES];
-	size_t n_unknown;
-	uint64_t n_unknown_more; /* records of further unknown types */
+	struct collector_unknown_type
+		unknown[PERF_FILE_UNKNOWN_TYPES]; /* format has their number */
+	uint64_t n_unknown_more;		  /* records of further unknown types */
 	struct collector_warning *warnings;
 	size_t n_warnings;
 	char *stopped;
