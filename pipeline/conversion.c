@@ -226,9 +226,8 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	return NULL;
 }
 
-/* Says what the file is like; with --strict the first damage becomes the error. */
-static struct error *state_warnings(struct record_source *source, const char *path, bool is_strict,
-				    const struct cli *cli)
+struct error *conversion_state_warnings(struct record_source *source, const char *path,
+					bool is_strict, const struct cli *cli)
 {
 	size_t n;
 	const struct collector_warning *warnings = collector_file_warnings(source, &n);
@@ -271,17 +270,21 @@ static struct error *convert_source(const struct conversion_options *options,
 	struct error *err = drain_file(source, &conversion);
 	progress_end(progress);
 	if (!err)
-		err = state_warnings(source, path, options->is_strict, cli);
+		err = conversion_state_warnings(source, path, options->is_strict, cli);
 	if (!err)
 		err = conversion_finish(&conversion, cli, (struct pipeline_losses){0}, out);
 	conversion_close(&conversion);
 	return err;
 }
 
-/* Without a number of its own, trouble at opening means that there is no such input. */
-static struct error *opening_failed(struct error *err)
+struct error *conversion_open_file(const char *path, struct progress *progress,
+				   struct record_source **out)
 {
-	return error_get_number(err) ? err : error_number(err, 613);
+	const struct collector_file_options options = {.progress = progress_update,
+						       .progress_context = progress};
+	struct error *err = collector_open_file(path, &options, out);
+	/* Without a number of its own, trouble at opening means that there is no such input. */
+	return err && !error_get_number(err) ? error_number(err, 613) : err;
 }
 
 struct error *conversion_read_file(const struct conversion_options *options, const char *path,
@@ -289,15 +292,11 @@ struct error *conversion_read_file(const struct conversion_options *options, con
 {
 	struct progress progress;
 	progress_begin(&progress, cli->has_progress, PROGRESS_BYTES, "reading");
-	struct collector_file_options file_options = {.progress = progress_update,
-						      .progress_context = &progress};
 	struct record_source *source;
-	struct error *err = collector_open_file(path, &file_options, &source);
+	struct error *err = conversion_open_file(path, &progress, &source);
 	if (!err) {
 		err = convert_source(options, source, path, &progress, cli, out);
 		record_source_close(source);
-	} else {
-		err = opening_failed(err);
 	}
 	progress_end(&progress);
 	return err;

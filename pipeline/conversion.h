@@ -17,6 +17,7 @@
 #include "converter/converter.h"
 #include "pipeline/cli.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/progress.h"
 #include "symcache/symcache.h"
 
 enum { CONVERSION_DEBUG_ROOTS_MAX = 8 };
@@ -72,6 +73,16 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 				struct pipeline_losses losses, struct profile **out) MUST_USE;
 void conversion_close(struct conversion *conversion);
 
-/* path: a perf.data file, folder, or "-". */
+/* path: a perf.data file, folder, or "-". Errors have number 613 when it cannot be opened at all.
+ */
+struct error *conversion_open_file(const char *path, struct progress *progress,
+				   struct record_source **out) MUST_USE;
+/*
+ * After a file was drained: says what was damaged or skipped; with is_strict the first damage
+ * becomes the error instead.
+ */
+struct error *conversion_state_warnings(struct record_source *source, const char *path,
+					bool is_strict, const struct cli *cli) MUST_USE;
+/* Both and all between, to a profile. */
 struct error *conversion_read_file(const struct conversion_options *options, const char *path,
 				   const struct cli *cli, struct profile **out) MUST_USE;
