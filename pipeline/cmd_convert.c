@@ -117,11 +117,11 @@ static struct error *write_profile(const struct convert_options *convert, const 
 		err = output_commit(output);
 	if (!err && profile->samples.n == 0)
 		message_warning(
-			&cli->message, 113, "the input has no samples: the profile is empty",
+			&cli->message, 114, "the input has no samples: the profile is empty",
 			"The file is whole, but no event was sampled while it was written.");
 	if (!err)
 		message_note(&cli->message, "wrote %s: %" PRIu32 " distinct samples",
-			     convert->output, profile->samples.n);
+			     output_shown(convert->output), profile->samples.n);
 	profile_free(profile);
 	return err;
 }

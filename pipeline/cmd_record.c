@@ -20,6 +20,7 @@ enum {
 	MAX_PIDS = 4096,
 	MAX_FREQUENCY_HZ = 1000000,
 	CHILD_PATIENCE_MS = 5000, /* for a command that was told to stop */
+	NO_CYCLES = 108,	  /* of explain.c */
 };
 
 static const char default_output[] = "perfpipe.pb.gz";
@@ -246,12 +247,17 @@ static struct error *open_source(struct session *session)
 static void state_degradations(const struct session *session)
 {
 	const struct collector_live_state *state = collector_live_state(session->source);
-	for (size_t i = 0; i < state->n_warnings; i++)
-		message_warning(&session->cli->message, state->warnings[i].number,
-				state->warnings[i].text, state->warnings[i].why);
-	message_detail(&session->cli->message,
-		       "%" PRIu32 " CPUs, %" PRIu32 " rings of %" PRIu64 " KiB", state->n_cpus,
-		       state->n_rings, state->ring_bytes >> 10);
+	const struct message *message = &session->cli->message;
+	for (size_t i = 0; i < state->n_warnings; i++) {
+		const struct collector_warning *warning = &state->warnings[i];
+		/* Nobody asked for cycles, so this is how things are and no reason to warn. */
+		if (warning->number == NO_CYCLES && !session->options->live.events)
+			message_note(message, "%s [W%d]", warning->text, warning->number);
+		else
+			message_warning(message, warning->number, warning->text, warning->why);
+	}
+	message_detail(message, "%" PRIu32 " CPUs, %" PRIu32 " rings of %" PRIu64 " KiB",
+		       state->n_cpus, state->n_rings, state->ring_bytes >> 10);
 }
 
 static struct error *count_samples(void *context, const struct perf_record *records, size_t n)
@@ -324,12 +330,13 @@ static void state_result(const struct session *session)
 	const struct message *message = &session->cli->message;
 	double seconds = (double)session->recording.duration_ns / 1e9;
 	if (session->n_samples == 0)
-		message_warning(message, 113, "nothing was sampled: the profile is empty", NULL);
-	message_note(message, "wrote %s: %" PRIu64 " samples in %.1f s", session->options->output,
-		     session->n_samples, seconds);
+		message_warning(message, 114, "nothing was sampled: the profile is empty", NULL);
+	message_note(message, "wrote %s: %" PRIu64 " samples in %.1f s",
+		     output_shown(session->options->output), session->n_samples, seconds);
 	if (session->log)
 		message_note(message, "wrote %s: %" PRIu64 " programs started",
-			     session->options->processes, process_log_count(session->log));
+			     output_shown(session->options->processes),
+			     process_log_count(session->log));
 }
 
 static struct error *write_profile(struct session *session)

@@ -31,10 +31,6 @@ static const struct explain_entry entries[] = {
 	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
 	 "RLIMIT_MEMLOCK; even the smallest ring did not fit.",
 	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
-	{'W', 106, 0, "rings smaller than asked for",
-	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
-	 "RLIMIT_MEMLOCK; a smaller ring is used, and bursts may lose samples.",
-	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
 	{'E', 107, EXIT_CODE_FAILED, "out of file descriptors",
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
@@ -58,7 +54,15 @@ static const struct explain_entry entries[] = {
 	 "The command behind -- could not be started: exit 127 when there is no such file, 126 "
 	 "when it may not be executed.",
 	 "check its name and PATH"},
-	{'W', 113, 0, "nothing was sampled",
+	{'W', 112, 0, "rings smaller than asked for",
+	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
+	 "RLIMIT_MEMLOCK; bursts may lose samples.",
+	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
+	{'W', 113, 0, "lower frequency than asked for",
+	 "kernel.perf_event_max_sample_rate limits it, and the kernel lowers that by itself when "
+	 "sampling takes too much time.",
+	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
+	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "
 	 "samples were of a kind that was left out.",
 	 "sample longer (-d) or more often (-F 999)"},

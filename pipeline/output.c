@@ -23,6 +23,11 @@ enum output_form output_form_of(const char *path)
 	return has_ending(path, ".pb") ? OUTPUT_PPROF : OUTPUT_PPROF_GZIP;
 }
 
+const char *output_shown(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
 struct error *output_open(struct output *output, const char *path)
 {
 	*output = (struct output){.path = path};
@@ -31,14 +36,16 @@ struct error *output_open(struct output *output, const char *path)
 				 "file with -o");
 	struct error *err = file_writer_open(path, &output->writer);
 	if (err)
-		return error_number(error_wrap(err, "cannot create %s", path), 701);
+		return error_number(error_wrap(err, "cannot create %s", output_shown(path)), 701);
 	output->is_open = true;
 	return NULL;
 }
 
 static struct error *writing_failed(const struct output *output, struct error *err)
 {
-	return err ? error_number(error_wrap(err, "cannot write %s", output->path), 702) : NULL;
+	return err ? error_number(error_wrap(err, "cannot write %s", output_shown(output->path)),
+				  702)
+		   : NULL;
 }
 
 struct error *output_write_profile(struct output *output, const struct profile *profile,

@@ -19,6 +19,8 @@ enum output_form {
 };
 
 enum output_form output_form_of(const char *path);
+/* The path for people: "-" is "standard output". */
+const char *output_shown(const char *path);
 
 struct output {
 	const char *path; /* borrowed */

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Table of functions of any pprof profile or perf.data. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "pipeline/command.h"
+#include "pipeline/conversion.h"
+#include "pipeline/explain.h"
+#include "pipeline/report_print.h"
+#include "pipeline/report_table.h"
+#include "proto/pprof_read.h"
+
+enum {
+	DEFAULT_ROWS = 40, /* on text; json and csv give all */
+	MAX_ROWS = 1 << 30,
+	MAX_KEYS = 16,
+	MAX_FILTERS = 16,
+	KEY_BYTES = 64,
+	MAGIC_BYTES = 8,
+};
+#define MAX_FILE_BYTES ((size_t)1 << 30)
+
+enum option_id {
+	OPTION_CUM = 1,
+	OPTION_FOCUS,
+	OPTION_IGNORE,
+	OPTION_HIDE,
+	OPTION_TAGFOCUS,
+	OPTION_SORT,
+	OPTION_NODECOUNT,
+	OPTION_COLUMN,
+};
+
+static const struct cli_option options[] = {
+	{OPTION_CUM, "cum", NULL, "order by time in a function and all it calls", 0, true},
+	{OPTION_FOCUS, "focus", "REGEX", "only stacks with a frame that matches", 0, true},
+	{OPTION_IGNORE, "ignore", "REGEX", "without stacks that have such a frame", 0, true},
+	{OPTION_HIDE, "hide", "REGEX", "without the frames that match", 0, true},
+	{OPTION_TAGFOCUS, "tagfocus", "KEY=VALUE",
+	 "only samples with that label: a regex, a number or\na range N:M; may be repeated", 0,
+	 true},
+	{OPTION_SORT, "sort", "LABEL,...",
+	 "a row for each value of these labels; \"function\"\namong them for each function too", 0,
+	 true},
+	{OPTION_NODECOUNT, "nodecount", "N", "so many rows, 0 for all (default 40)", 0, true},
+	{OPTION_COLUMN, "column", "NAME", "which value to show (default the profile's own)", 0,
+	 false},
+};
+
+struct report_options {
+	struct conversion_options conversion;
+	struct report_table_options table;
+	const char *tagfocus[MAX_FILTERS];
+	char keys[MAX_KEYS][KEY_BYTES];
+	const char *sort[MAX_KEYS];
+	const char *path;
+	bool has_nodecount;
+};
+
+/* A recording gets the labels that are asked for. */
+static void want_label(struct report_options *report, const char *key)
+{
+	report->conversion.labels |= conversion_label_of(key);
+}
+
+static struct error *add_tagfocus(struct report_options *report, const char *value)
+{
+	const char *equals = strchr(value, '=');
+	if (!equals || equals == value)
+		return cli_usage("--tagfocus takes KEY=VALUE, not \"%s\"", value);
+	if (report->table.n_tagfocus == MAX_FILTERS)
+		return cli_usage("--tagfocus can be given %d times", MAX_FILTERS);
+	char key[KEY_BYTES];
+	snprintf(key, sizeof(key), "%.*s", (int)(equals - value), value);
+	want_label(report, key);
+	report->tagfocus[report->table.n_tagfocus++] = value;
+	report->table.tagfocus = report->tagfocus;
+	return NULL;
+}
+
+static struct error *set_sort(struct report_options *report, const char *list)
+{
+	uint32_t n = 0;
+	char word[KEY_BYTES];
+	while (cli_next_word(&list, word, sizeof(word))) {
+		if (n == MAX_KEYS)
+			return cli_usage("--sort takes at most %d labels", MAX_KEYS);
+		if (word[0] == '\0')
+			return cli_usage("--sort has an empty label");
+		memcpy(report->keys[n], word, sizeof(word));
+		report->sort[n] = report->keys[n];
+		want_label(report, word);
+		n++;
+	}
+	report->table.sort = report->sort;
+	report->table.n_sort = n;
+	return NULL;
+}
+
+static struct error *set_nodecount(struct report_options *report, const char *value)
+{
+	uint64_t n = 0;
+	struct error *err = cli_parse_number("--nodecount", value, 0, MAX_ROWS, &n);
+	report->table.node_count = (uint32_t)n;
+	report->has_nodecount = true;
+	return err;
+}
+
+static struct error *set(void *context, int id, const char *value)
+{
+	struct report_options *report = context;
+	switch (id) {
+	case CLI_POSITIONAL:
+		if (report->path)
+			return cli_usage("report takes one file, not also \"%s\"", value);
+		report->path = value;
+		break;
+	case OPTION_CUM:
+		report->table.is_by_cum = true;
+		break;
+	case OPTION_FOCUS:
+		report->table.focus = value;
+		break;
+	case OPTION_IGNORE:
+		report->table.ignore = value;
+		break;
+	case OPTION_HIDE:
+		report->table.hide = value;
+		break;
+	case OPTION_TAGFOCUS:
+		return add_tagfocus(report, value);
+	case OPTION_SORT:
+		return set_sort(report, value);
+	case OPTION_NODECOUNT:
+		return set_nodecount(report, value);
+	case OPTION_COLUMN:
+		report->table.column = value;
+		break;
+	default:
+		return conversion_options_set(&report->conversion, id, value);
+	}
+	return NULL;
+}
+
+const struct cli_spec cmd_report_spec = {
+	.command = "report",
+	.usage = "[OPTIONS] FILE",
+	.summary = "Prints where the time went: a table of any pprof profile or perf.data.",
+	.examples = "  perfpipe report perfpipe.pb.gz\n"
+		    "  perfpipe report --cum --focus 'pack_objects' p.pb.gz\n"
+		    "  perfpipe report --sort comm,pid perf.data       who used the CPU\n"
+		    "  perfpipe report --tagfocus comm=git --format csv p.pb.gz\n",
+	.options = options,
+	.n_options = ARRAY_LEN(options),
+	.shared = {conversion_file_options, conversion_symbol_options},
+	.set = set,
+	.formats = CLI_FORMAT_TEXT | CLI_FORMAT_JSON | CLI_FORMAT_CSV,
+};
+
+/* --- the input --- */
+
+/* The first bytes of a pipe, without taking them out. */
+static size_t peek_pipe(int fd, uint8_t head[MAGIC_BYTES])
+{
+	int copy[2];
+	if (pipe2(copy, O_CLOEXEC) < 0)
+		return 0;
+	size_t n = 0;
+	if (tee(fd, copy[1], MAGIC_BYTES, 0) > 0) {
+		ssize_t got = read(copy[0], head, MAGIC_BYTES);
+		n = got > 0 ? (size_t)got : 0;
+	}
+	close(copy[0]);
+	close(copy[1]);
+	return n;
+}
+
+static bool is_perf_data_head(int fd)
+{
+	uint8_t head[MAGIC_BYTES] = {0};
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (S_ISDIR(st.st_mode))
+		return true;
+	size_t n = 0;
+	struct error *err = NULL;
+	if (S_ISFIFO(st.st_mode))
+		n = peek_pipe(fd, head);
+	else
+		err = file_read_at(fd, 0, head, sizeof(head), &n);
+	error_free(err);
+	return n == sizeof(head) && (memcmp(head, "PERFILE2", sizeof(head)) == 0 ||
+				     memcmp(head, "2ELIFREP", sizeof(head)) == 0);
+}
+
+static struct error *read_stream(int fd, struct buf *buf)
+{
+	enum { STEP_BYTES = 1 << 16 };
+	size_t n = STEP_BYTES;
+	struct error *err = NULL;
+	while (!err && n == STEP_BYTES) {
+		err = buf_reserve(buf, STEP_BYTES);
+		if (!err)
+			err = file_read(fd, buf->data + buf->size, STEP_BYTES, &n);
+		if (!err)
+			buf->size += n;
+	}
+	return err;
+}
+
+static struct error *read_pprof(int fd, const char *path, struct profile **out)
+{
+	struct buf buf;
+	buf_init(&buf, MAX_FILE_BYTES);
+	struct error *err = read_stream(fd, &buf);
+	if (!err)
+		err = pprof_read(buf.data, buf.size, NULL, out, NULL);
+	buf_fini(&buf);
+	return error_wrap(err, "%s", path);
+}
+
+static struct error *read_input(const struct report_options *report, const struct cli *cli,
+				struct profile **out)
+{
+	bool is_stdin = strcmp(report->path, "-") == 0;
+	int own CLEANUP(cleanup_fd) = -1;
+	if (!is_stdin) {
+		own = open(report->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (own < 0)
+			return error_number(error_errno(errno, "%s", report->path), 613);
+	}
+	int fd = is_stdin ? STDIN_FILENO : own;
+	if (is_perf_data_head(fd))
+		return conversion_read_file(&report->conversion, report->path, cli, out);
+	return read_pprof(fd, report->path, out);
+}
+
+/* --- the table --- */
+
+static enum report_print_format print_format(enum cli_format format)
+{
+	switch (format) {
+	case CLI_FORMAT_JSON:
+		return REPORT_PRINT_JSON;
+	case CLI_FORMAT_CSV:
+		return REPORT_PRINT_CSV;
+	case CLI_FORMAT_TEXT:
+		break;
+	}
+	return REPORT_PRINT_TEXT;
+}
+
+static struct error *print_table(const struct report_options *report, const struct cli *cli,
+				 const struct profile *profile)
+{
+	struct report_table *table;
+	struct error *err = report_table_make(profile, &report->table, &table);
+	if (err)
+		return error_get_code(err) == ERROR_USAGE ? error_number(err, 1) : err;
+	err = report_print(table, print_format(cli->format), stdout);
+	report_table_free(table);
+	return err ? error_number(err, 702) : NULL;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report_options report = {0};
+	conversion_options_init(&report.conversion);
+	struct cli cli;
+	int exit_code;
+	if (!cli_read(&cmd_report_spec, argc, argv, &report, &cli, &exit_code))
+		return exit_code;
+	if (!report.path)
+		return message_error(&cli.message,
+				     cli_usage("no file: name a profile or perf.data, "
+					       "or - for standard input"));
+	if (!report.has_nodecount && cli.format == CLI_FORMAT_TEXT)
+		report.table.node_count = DEFAULT_ROWS;
+	struct profile *profile = NULL;
+	struct error *err = read_input(&report, &cli, &profile);
+	if (!err)
+		err = print_table(&report, &cli, profile);
+	profile_free(profile);
+	return err ? message_error(&cli.message, err) : EXIT_CODE_DONE;
+}
