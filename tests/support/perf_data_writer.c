@@ -3,6 +3,10 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
 
 enum { RECORDS_MAX = 1 << 30, PAYLOAD_MAX = 64 << 20, TEXT_ALIGN = 64, FEATURE_EVENT_DESC = 12 };
 
@@ -285,4 +289,13 @@ void perf_data_write_pipe(const struct perf_data *data, struct buf *out)
 		set_size(data, out, at);
 	}
 	must(buf_append(out, data->records.data, data->records.size));
+}
+
+int perf_data_open_bytes(const void *bytes, size_t n)
+{
+	int fd = memfd_create("perf.data", MFD_CLOEXEC);
+	assert(fd >= 0);
+	must(file_write(fd, bytes, n));
+	lseek(fd, 0, SEEK_SET);
+	return fd;
 }

@@ -73,3 +73,5 @@ void perf_data_add_event_desc(struct perf_data *data, const char *const *names);
 /* Both append to out, which the caller made with a maximum that suffices. */
 void perf_data_write_file(const struct perf_data *data, struct buf *out);
 void perf_data_write_pipe(const struct perf_data *data, struct buf *out);
+/* A memory file with these bytes; the caller closes it. */
+int perf_data_open_bytes(const void *bytes, size_t n);
