@@ -144,7 +144,8 @@ static struct thread *add_thread(struct process_table *table, struct process *pr
 	struct thread *thread = mem_zalloc(1, sizeof(*thread));
 	thread->tid = tid;
 	thread->process = process;
-	thread->comm = mem_format(":%u", tid);
+	/* The idle thread: also under the pid of a process at whose end perf caught it. */
+	thread->comm = tid ? mem_format(":%u", tid) : mem_copy_string("swapper");
 	process->n_threads++;
 	*hash_map_put(&table->threads, tid, NULL) = (uintptr_t)thread;
 	return thread;
