@@ -142,6 +142,10 @@ bool sample_read(const struct perf_record *record, const struct perf_event_attr 
 	}
 	if (type & ~(uint64_t)(PERF_SAMPLE_CALLCHAIN * 2 - 1))
 		read_rest(&c, attr, out);
-	/* Up to 7 bytes of padding; bits that we do not know may stand for more fields. */
-	return cursor_is_ok(&c) && (cursor_left(&c) < 8 || type & ~(uint64_t)PERF_SAMPLE_KNOWN);
+	/*
+	 * Up to 7 bytes of padding; bits that we do not know may stand for more fields. hiperf
+	 * writes the valid size of a user stack also behind an empty one, the kernel does not.
+	 */
+	size_t slack = type & PERF_SAMPLE_STACK_USER && !out->stack ? 16 : 8;
+	return cursor_is_ok(&c) && (cursor_left(&c) < slack || type & ~(uint64_t)PERF_SAMPLE_KNOWN);
 }
