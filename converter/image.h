@@ -30,13 +30,13 @@ enum image_kind {
 };
 
 struct image {
-	char *path; /* as in the record */
+	uint8_t kind;	    /* enum image_kind */
+	uint32_t canonical; /* first image with the same build-id; own index when alone */
+	char *path;	    /* as in the record */
 	struct build_id build_id;
 	uint32_t device_major, device_minor;
 	uint64_t inode, inode_generation;
 	bool has_inode;
-	uint8_t kind;	       /* enum image_kind */
-	uint32_t canonical;    /* first image with the same build-id; own index when alone */
 	struct module *module; /* NULL until image_open */
 	int32_t first_pid; /* who mapped it first, and where: to find the file of a running process
 			    */

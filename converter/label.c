@@ -122,9 +122,10 @@ static uint32_t make(const struct labeler *labeler, const struct thread *thread,
 	if (labels & CONVERTER_LABEL_COMM)
 		add_text(&list, "comm", thread->comm);
 	if (labels & CONVERTER_LABEL_PID)
-		add_number(&list, "pid", thread->process->pid);
+		/* -1 where the kernel no longer knew whose sample it was. */
+		add_number(&list, "pid", (int32_t)thread->process->pid);
 	if (labels & CONVERTER_LABEL_TID)
-		add_number(&list, "tid", thread->tid);
+		add_number(&list, "tid", (int32_t)thread->tid);
 	if (labels & CONVERTER_LABEL_THREAD)
 		add_text(&list, "thread", thread->comm);
 	if (labels & CONVERTER_LABEL_PROCESS)

@@ -27,36 +27,48 @@ void location_table_clear(struct location_table *table)
 	location_table_init(table);
 }
 
-static uint64_t hash_location(const struct location *location)
+static uint32_t pack(const struct location *location)
 {
-	return hash_mix(location->address ^ (uint64_t)location->image << 44 ^
-			(uint64_t)location->is_return << 43);
+	return location->image << 1 | location->is_return;
+}
+
+static uint32_t place(const struct location_table *table, uint64_t address,
+		      uint32_t image_and_return)
+{
+	return (uint32_t)hash_mix(address ^ (uint64_t)image_and_return << 43) & table->mask;
 }
 
 static void grow(struct location_table *table)
 {
-	uint32_t mask = table->mask * 2 + 1;
-	uint32_t *slots = mem_zalloc((size_t)mask + 1, sizeof(*slots));
-	for (uint32_t i = 0; i < table->n; i++) {
-		uint32_t at = (uint32_t)hash_location(&table->items[i]) & mask;
-		while (slots[at])
-			at = (at + 1) & mask;
-		slots[at] = i + 1;
+	struct location_slot *old = table->slots;
+	uint32_t n_old = table->mask + 1;
+	table->mask = table->mask * 2 + 1;
+	table->slots = mem_zalloc((size_t)table->mask + 1, sizeof(*table->slots));
+	for (uint32_t i = 0; i < n_old; i++) {
+		if (!old[i].index_plus_1)
+			continue;
+		uint32_t at = place(table, old[i].address, old[i].image_and_return);
+		while (table->slots[at].index_plus_1)
+			at = (at + 1) & table->mask;
+		table->slots[at] = old[i];
 	}
-	mem_free(table->slots);
-	table->slots = slots;
-	table->mask = mask;
+	mem_free(old);
+}
+
+void location_table_prefetch(const struct location_table *table, const struct location *location)
+{
+	__builtin_prefetch(&table->slots[place(table, location->address, pack(location))]);
 }
 
 uint32_t location_table_intern(struct location_table *table, struct profile *profile,
 			       const struct location *location)
 {
-	uint32_t at = (uint32_t)hash_location(location) & table->mask;
-	for (; table->slots[at]; at = (at + 1) & table->mask) {
-		const struct location *item = &table->items[table->slots[at] - 1];
-		if (item->address == location->address && item->image == location->image &&
-		    item->is_return == location->is_return)
-			return table->slots[at] - 1;
+	uint32_t key = pack(location);
+	uint32_t at = place(table, location->address, key);
+	for (; table->slots[at].index_plus_1; at = (at + 1) & table->mask) {
+		const struct location_slot *slot = &table->slots[at];
+		if (slot->address == location->address && slot->image_and_return == key)
+			return slot->index_plus_1 - 1;
 	}
 	if (table->n == table->capacity) {
 		table->capacity = table->capacity ? table->capacity * 2 : 512;
@@ -65,8 +77,8 @@ uint32_t location_table_intern(struct location_table *table, struct profile *pro
 	uint32_t index = profile_add_location(profile, PROFILE_NONE, location->address);
 	table->items[index] = *location;
 	table->n = index + 1;
-	table->slots[at] = index + 1;
-	if ((uint64_t)table->n * 4 > (uint64_t)table->mask * 3)
+	table->slots[at] = (struct location_slot){location->address, key, index + 1};
+	if ((uint64_t)table->n * 3 > (uint64_t)table->mask * 2)
 		grow(table);
 	return index;
 }

@@ -17,16 +17,25 @@ struct location {
 	bool is_return; /* a return address less 1, not a sampled one */
 };
 
+/* The whole key lies in the slot, so that a look-up is one cache miss. */
+struct location_slot {
+	uint64_t address;
+	uint32_t image_and_return; /* image << 1 | is_return */
+	uint32_t index_plus_1;	   /* 0 = free */
+};
+
 struct location_table {
 	struct location *items; /* same indices as profile.locations */
 	uint32_t n, capacity;
-	uint32_t *slots; /* index + 1, 0 = free */
+	struct location_slot *slots;
 	uint32_t mask;
 };
 
 void location_table_init(struct location_table *table);
 void location_table_fini(struct location_table *table);
 void location_table_clear(struct location_table *table);
+/* Starts to load what location_table_intern will look at. */
+void location_table_prefetch(const struct location_table *table, const struct location *location);
 /* Index, made (in profile too) when absent. */
 uint32_t location_table_intern(struct location_table *table, struct profile *profile,
 			       const struct location *location);

@@ -2,6 +2,7 @@
 #include "converter/stack.h"
 
 #include "base/hash_map.h"
+#include "base/hash_seed.h"
 #include "base/mem.h"
 
 enum mode {
@@ -19,12 +20,15 @@ void stack_builder_init(struct stack_builder *builder, struct image_table *image
 	*builder =
 		(struct stack_builder){.images = images, .locations = locations, .kernel = kernel};
 	builder->frames = mem_alloc(STACK_MAX_FRAMES * sizeof(*builder->frames));
+	builder->locations_of_frames = mem_alloc(STACK_MAX_FRAMES * sizeof(uint32_t));
+	builder->seed = hash_seed_make();
 	builder->cache = mem_zalloc(STACK_FRAME_CACHE_SLOTS, sizeof(*builder->cache));
 }
 
 void stack_builder_fini(struct stack_builder *builder)
 {
 	mem_free(builder->frames);
+	mem_free(builder->locations_of_frames);
 	mem_free(builder->cache);
 	*builder = (struct stack_builder){0};
 }
@@ -33,7 +37,7 @@ void stack_builder_begin(struct stack_builder *builder, struct profile *profile)
 {
 	builder->profile = profile;
 	for (uint32_t i = 0; i < STACK_FRAME_CACHE_SLOTS; i++)
-		builder->cache[i].generation = 0;
+		builder->cache[i].key = 0;
 }
 
 static enum mode mode_of_misc(uint16_t misc)
@@ -75,78 +79,105 @@ static enum mode mode_of_marker(uint64_t marker, enum mode current)
 }
 
 static struct location locate_user(const struct stack_builder *builder,
-				   const struct address_space *space, uint64_t vaddr,
-				   bool is_return)
+				   const struct address_space *space,
+				   const struct stack_frame *frame)
 {
-	const struct space_map *map = address_space_find(space, vaddr);
+	const struct space_map *map = address_space_find(space, frame->vaddr);
 	if (!map) {
-		if (is_return)
+		if (frame->is_return)
 			return (struct location){.image = IMAGE_INDEX_BROKEN};
-		return (struct location){.image = IMAGE_INDEX_UNMAPPED, .address = vaddr};
+		return (struct location){.image = IMAGE_INDEX_UNMAPPED, .address = frame->vaddr};
 	}
 	const struct image *image = image_table_get(builder->images, map->image);
 	struct location location = {
-		.image = image->canonical, .address = vaddr, .is_return = is_return};
+		.image = image->canonical, .address = frame->vaddr, .is_return = frame->is_return};
 	if (image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO)
-		location.address = vaddr - map->start + map->page_offset;
+		location.address = frame->vaddr - map->start + map->page_offset;
 	return location;
 }
 
 static struct location locate(const struct stack_builder *builder,
-			      const struct address_space *space, enum mode mode, uint64_t vaddr,
-			      bool is_return)
+			      const struct address_space *space, const struct stack_frame *frame)
 {
-	switch (mode) {
+	struct location location = {.address = frame->vaddr};
+	switch ((enum mode)frame->mode) {
 	case MODE_KERNEL:
-		return (struct location){.image = kernel_space_find(builder->kernel, vaddr),
-					 .address = vaddr,
-					 .is_return = is_return};
+		location.image = kernel_space_find(builder->kernel, frame->vaddr);
+		location.is_return = frame->is_return;
+		return location;
 	case MODE_GUEST_KERNEL:
-		return (struct location){.image = IMAGE_INDEX_GUEST_KERNEL, .address = vaddr};
+		location.image = IMAGE_INDEX_GUEST_KERNEL;
+		return location;
 	case MODE_GUEST_USER:
-		return (struct location){.image = IMAGE_INDEX_GUEST_USER, .address = vaddr};
+		location.image = IMAGE_INDEX_GUEST_USER;
+		return location;
 	case MODE_HYPERVISOR:
-		return (struct location){.image = IMAGE_INDEX_HYPERVISOR, .address = vaddr};
+		location.image = IMAGE_INDEX_HYPERVISOR;
+		return location;
 	case MODE_UNKNOWN:
 	case MODE_USER:
 		break;
 	}
-	return locate_user(builder, space, vaddr, is_return);
+	return locate_user(builder, space, frame);
 }
 
-static uint64_t generation_of(const struct stack_builder *builder,
-			      const struct address_space *space, enum mode mode)
+static struct stack_frame_slot *slot_of(const struct stack_builder *builder, uint64_t key)
 {
-	if (mode == MODE_USER)
-		return space->generation;
-	/* Spaces and the kernel draw from one number series, so none is mistaken for another. */
-	return mode == MODE_KERNEL ? kernel_space_generation(builder->kernel) : 0;
+	return &builder->cache[key % STACK_FRAME_CACHE_SLOTS];
 }
 
-static void push(struct stack_builder *builder, const struct address_space *space, enum mode mode,
+static void push(struct stack_builder *builder, const struct stack_input *input, enum mode mode,
 		 uint64_t vaddr, bool is_return)
 {
 	if (builder->n_frames == STACK_MAX_FRAMES)
 		return;
-	uint64_t generation = generation_of(builder, space, mode);
-	struct stack_frame_slot *slot =
-		&builder->cache[hash_mix(vaddr ^ generation << 32) % STACK_FRAME_CACHE_SLOTS];
-	if (!generation || slot->vaddr != vaddr || slot->generation != generation ||
-	    slot->is_return != is_return) {
-		struct location location = locate(
-			builder, space, mode, is_return && vaddr ? vaddr - 1 : vaddr, is_return);
-		slot->location =
-			location_table_intern(builder->locations, builder->profile, &location);
-		slot->vaddr = vaddr;
-		slot->generation = generation;
-		slot->is_return = is_return;
+	/* Spaces and the kernel draw from one number series, so none is mistaken for another. */
+	uint64_t generation = mode == MODE_KERNEL ? kernel_space_generation(builder->kernel)
+						  : input->space->generation;
+	struct stack_frame *frame = &builder->frames[builder->n_frames++];
+	frame->vaddr = is_return && vaddr ? vaddr - 1 : vaddr;
+	frame->mode = (uint8_t)mode;
+	frame->is_return = is_return;
+	uint64_t kind = generation << 4 | (uint64_t)mode << 1 | is_return;
+	frame->key = hash_mix(hash_mix(kind ^ builder->seed) ^ vaddr);
+	frame->key += !frame->key;
+	__builtin_prefetch(slot_of(builder, frame->key));
+}
+
+/*
+ * Three passes over the frames, each asking for the memory that the next one reads: the cache
+ * (asked for by push), then for those not in it the location's slot, then the stack's nodes.
+ */
+static uint32_t resolve(struct stack_builder *builder, const struct address_space *space)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < builder->n_frames; i++) {
+		struct stack_frame *frame = &builder->frames[i];
+		const struct stack_frame_slot *slot = slot_of(builder, frame->key);
+		frame->is_known = slot->key == frame->key;
+		if (frame->is_known) {
+			builder->locations_of_frames[i] = slot->location;
+			continue;
+		}
+		frame->location = locate(builder, space, frame);
+		location_table_prefetch(builder->locations, &frame->location);
 	}
-	/* A run of callers in no mapping is one mark. */
-	uint32_t n = builder->n_frames;
-	if (n && builder->frames[n - 1] == slot->location &&
-	    builder->locations->items[slot->location].image == IMAGE_INDEX_BROKEN)
-		return;
-	builder->frames[builder->n_frames++] = slot->location;
+	for (uint32_t i = 0; i < builder->n_frames; i++) {
+		const struct stack_frame *frame = &builder->frames[i];
+		uint32_t location = builder->locations_of_frames[i];
+		if (!frame->is_known) {
+			location = location_table_intern(builder->locations, builder->profile,
+							 &frame->location);
+			*slot_of(builder, frame->key) =
+				(struct stack_frame_slot){frame->key, location};
+		}
+		/* A run of callers in no mapping is one mark. */
+		if (n && builder->locations_of_frames[n - 1] == location &&
+		    builder->locations->items[location].image == IMAGE_INDEX_BROKEN)
+			continue;
+		builder->locations_of_frames[n++] = location;
+	}
+	return profile_stack(builder->profile, builder->locations_of_frames, n);
 }
 
 struct walk {
@@ -170,7 +201,7 @@ static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
 				i++; /* its cookie */
 			continue;
 		}
-		push(walk->builder, walk->input->space, walk->mode, entry, !walk->is_exact);
+		push(walk->builder, walk->input, walk->mode, entry, !walk->is_exact);
 		walk->is_exact = false;
 	}
 }
@@ -206,7 +237,7 @@ static bool walk_lbr(struct walk *walk)
 		uint64_t from = sample_u64(sample->branches + i * SAMPLE_BRANCH_BYTES, 0,
 					   input->is_swapped);
 		if (from)
-			push(walk->builder, input->space, MODE_USER, from, false);
+			push(walk->builder, input, MODE_USER, from, false);
 	}
 	return true;
 }
@@ -229,6 +260,6 @@ uint32_t stack_build(struct stack_builder *builder, const struct stack_input *in
 		walk_entries(&walk, input->deferred, input->n_deferred);
 	}
 	if (!builder->n_frames)
-		push(builder, input->space, mode_of_misc(input->misc), sample->ip, false);
-	return profile_stack(builder->profile, builder->frames, builder->n_frames);
+		push(builder, input, mode_of_misc(input->misc), sample->ip, false);
+	return resolve(builder, input->space);
 }

@@ -20,13 +20,24 @@
  * twice it. */
 enum { STACK_MAX_FRAMES = 2 * 8192 };
 
-/* Remembers where addresses led; direct-mapped. */
+/*
+ * Remembers where addresses led; direct-mapped. The key is a hash of address, space and kind with a
+ * random seed, 64 bits: no input can be built to collide.
+ */
 enum { STACK_FRAME_CACHE_SLOTS = 1 << 15 };
 struct stack_frame_slot {
-	uint64_t vaddr;
-	uint64_t generation; /* of the space; 0 = free */
+	uint64_t key; /* 0 = free */
 	uint32_t location;
-	uint32_t is_return;
+};
+
+/* A frame on its way to a location. */
+struct stack_frame {
+	uint64_t vaddr; /* already less 1 for return addresses */
+	uint64_t key;
+	struct location location;
+	uint8_t mode;
+	bool is_return;
+	bool is_known; /* its location was in the cache */
 };
 
 struct stack_builder {
@@ -35,7 +46,9 @@ struct stack_builder {
 	struct profile *profile;
 	const struct kernel_space *kernel;
 	struct stack_frame_slot *cache;
-	uint32_t *frames; /* leaf first while a chain is read */
+	uint64_t seed;
+	struct stack_frame *frames; /* of the chain being built, leaf first */
+	uint32_t *locations_of_frames;
 	uint32_t n_frames;
 };
 

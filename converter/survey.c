@@ -179,14 +179,14 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 		survey->report.n_deferred_merged++;
 	else
 		survey->report.n_deferred_left++;
-	/* The cookie goes; so does its marker, where the user part brings one of its own. */
-	count_chain(survey, record, &sample, 2, chain, n_chain);
+	/* The cookie is no entry; nor is its marker when nothing came to stand behind it. */
+	count_chain(survey, record, &sample, chain ? 1 : 2, chain, n_chain);
 }
 
 static void count_parts(struct survey_report *report, const struct sample *sample)
 {
 	report->n_user_regs += sample->user_regs != NULL;
-	report->n_user_stacks += sample->stack_bytes != 0;
+	report->n_user_stacks += sample->stack != NULL;
 	report->user_stack_bytes += sample->stack_bytes;
 	report->n_with_branches += sample->n_branches != 0;
 	report->n_branches += sample->n_branches;
