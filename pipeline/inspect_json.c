@@ -25,8 +25,10 @@ static void write_format(FILE *out, const struct inspect_subject *subject)
 {
 	const struct perf_source_info *info = subject->info;
 	const struct collector_file_format *format = subject->format;
-	fprintf(out, " \"format\":{\"mode\":\"%s\",\"byte_order\":\"%s\",\"header_size\":%" PRIu64,
-		format->is_directory ? "directory" : (format->is_pipe ? "pipe" : "file"),
+	fprintf(out,
+		" \"format\":{\"mode\":\"%s\",\"is_directory\":%s,\"byte_order\":\"%s\""
+		",\"header_size\":%" PRIu64,
+		format->is_pipe ? "pipe" : "file", bool_text(format->is_directory),
 		format->is_big_endian ? "big" : "little", format->header_size);
 	write_field(out, "arch", info->arch);
 	write_field(out, "perf_version", info->perf_version);
