@@ -148,19 +148,26 @@ static int compare_sequence(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Forgets the oldest quarter, so that a full space costs O(1) a mapping all the same. */
+/*
+ * Forgets the oldest quarter, so that a full space costs O(1) a mapping all the same. Pieces of one
+ * mapping are of one age: of those at the limit only as many go as the quarter needs.
+ */
 static void evict(struct address_space *space, struct address_space_pool *pool)
 {
 	uint32_t *sequences = mem_alloc(space->n * sizeof(*sequences));
 	for (uint32_t i = 0; i < space->n; i++)
 		sequences[i] = space->maps[i].sequence;
 	qsort(sequences, space->n, sizeof(*sequences), compare_sequence);
-	uint32_t oldest_kept = sequences[space->n / 4];
+	uint32_t n_gone = space->n / 4, limit = sequences[n_gone], n_at_limit = 0;
+	while (n_at_limit < n_gone && sequences[n_gone - n_at_limit - 1] == limit)
+		n_at_limit++;
 	mem_free(sequences);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < space->n; i++) {
-		if (space->maps[i].sequence >= oldest_kept)
-			space->maps[kept++] = space->maps[i];
+		uint32_t sequence = space->maps[i].sequence;
+		if (sequence < limit || (sequence == limit && n_at_limit && n_at_limit--))
+			continue;
+		space->maps[kept++] = space->maps[i];
 	}
 	stats_add(STAT_MAPS_EVICTED, space->n - kept);
 	pool->n_maps -= space->n - kept;
