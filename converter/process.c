@@ -100,20 +100,47 @@ static uint32_t evict_idle(struct process_table *table, uint64_t limit)
 	return n;
 }
 
+/* Drops a process's threads but the main one and the one to keep: they are names and no more. */
+static void drop_threads(struct process_table *table, const struct process *process,
+			 const struct thread *keep)
+{
+	struct thread **victims = mem_alloc(process->n_threads * sizeof(struct thread *));
+	uint32_t n = 0;
+	size_t iterator = 0;
+	uint64_t key, *value;
+	while (hash_map_next(&table->threads, &iterator, &key, &value)) {
+		struct thread *thread = (struct thread *)(uintptr_t)*value;
+		if (thread->process == process && thread->tid != process->pid && thread != keep)
+			victims[n++] = thread;
+	}
+	/* The process stays, even if its main thread is not known. */
+	for (uint32_t i = 0; i < n && process->n_threads > 1; i++)
+		drop_thread(table, victims[i]);
+	mem_free(victims);
+}
+
 /*
  * Exits can be missed, and a file can name any number of pids: over a bound the half of the time
- * line that was used least recently goes, so that each sweep is paid for by as many records.
+ * line that was used least recently goes, so that each sweep is paid for by as many records. A
+ * process that has most of the threads gives up those instead. keep is not dropped.
  */
-static void keep_bounds(struct process_table *table)
+static void keep_bounds(struct process_table *table, const struct thread *keep)
 {
 	while (table->processes.n > PROCESS_MAX || table->threads.n > PROCESS_MAX_THREADS ||
 	       table->pool.n_maps > PROCESS_MAX_MAPS) {
 		uint64_t oldest = table->clock, *value, key;
+		const struct process *crowd = NULL;
 		size_t iterator = 0;
 		while (hash_map_next(&table->processes, &iterator, &key, &value)) {
 			const struct process *process = (struct process *)(uintptr_t)*value;
+			if (process->n_threads > PROCESS_MAX_THREADS / 2)
+				crowd = process;
 			if (process->pid != 0 && process->last_use < oldest)
 				oldest = process->last_use;
+		}
+		if (crowd && table->threads.n > PROCESS_MAX_THREADS) {
+			drop_threads(table, crowd, keep);
+			continue;
 		}
 		if (oldest == table->clock)
 			return;
@@ -162,7 +189,7 @@ struct thread *process_table_thread(struct process_table *table, uint32_t pid, u
 		thread = add_thread(table, process, tid);
 		if (stale)
 			drop_thread(table, stale);
-		keep_bounds(table);
+		keep_bounds(table, thread);
 	}
 	thread->process->last_use = ++table->clock;
 	table->recent[tid % PROCESS_RECENT] = thread;
@@ -222,9 +249,10 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 			address_space_unref(process->space, &table->pool);
 			process->space = address_space_ref(parent->process->space);
 		}
-		if (parent->process->comm)
+		/* Who execs at once gets these by its exec; perf says so of all that ran before. */
+		if (parent->process->comm && !starts_empty)
 			set_text(&process->comm, parent->process->comm);
-		if (parent->process->cmdline)
+		if (parent->process->cmdline && !starts_empty)
 			set_text(&process->cmdline, parent->process->cmdline);
 		if (parent->process->cgroup)
 			set_text(&process->cgroup, parent->process->cgroup);
@@ -236,7 +264,7 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 		name_thread(child, parent->comm);
 	if (stale)
 		drop_thread(table, stale);
-	keep_bounds(table);
+	keep_bounds(table, child);
 }
 
 void process_table_exit(struct process_table *table, uint32_t pid, uint32_t tid)
@@ -262,7 +290,7 @@ void process_table_map(struct process_table *table, uint32_t pid, const struct s
 	struct thread *thread = process_table_thread(table, pid, pid);
 	address_space_insert(&thread->process->space, &table->pool, table->images, map,
 			     is_synthetic);
-	keep_bounds(table);
+	keep_bounds(table, thread);
 }
 
 void process_table_exec(struct process_table *table, uint32_t pid, uint32_t tid,
