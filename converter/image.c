@@ -46,7 +46,8 @@ static uint64_t hash_key(const struct image_key *key)
 
 static bool is_key_of(const struct image *image, const struct image_key *key)
 {
-	return image->inode == key->inode && image->inode_generation == key->inode_generation &&
+	return image->kind != IMAGE_KSYMBOL && image->inode == key->inode &&
+	       image->inode_generation == key->inode_generation &&
 	       image->device_major == key->device_major &&
 	       image->device_minor == key->device_minor && image->has_inode == key->has_inode &&
 	       image->build_id.size == key->build_id.size &&
@@ -109,7 +110,8 @@ static void find_canonical(struct image_table *table, uint32_t index)
 	uint64_t *first = hash_map_put(&table->by_build_id, h, &is_new);
 	if (is_new)
 		*first = index;
-	else if (build_id_equal(&table->items[*first].build_id, &image->build_id))
+	else if (table->items[*first].kind == image->kind &&
+		 build_id_equal(&table->items[*first].build_id, &image->build_id))
 		image->canonical = (uint32_t)*first;
 }
 
@@ -141,7 +143,19 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 
 uint32_t image_table_add_ksymbol(struct image_table *table, const char *name)
 {
-	return table->n >= IMAGE_MAX ? IMAGE_INDEX_OVERFLOW : add(table, IMAGE_KSYMBOL, name);
+	uint64_t h = hash_bytes(3, name, strlen(name));
+	uint64_t *bucket = hash_map_put(&table->by_key, h, NULL);
+	for (uint32_t i = (uint32_t)*bucket; i; i = table->next_in_bucket[i - 1]) {
+		const struct image *image = &table->items[i - 1];
+		if (image->kind == IMAGE_KSYMBOL && strcmp(image->path, name) == 0)
+			return i - 1;
+	}
+	if (table->n >= IMAGE_MAX)
+		return IMAGE_INDEX_OVERFLOW;
+	uint32_t index = add(table, IMAGE_KSYMBOL, name);
+	table->next_in_bucket[index] = (uint32_t)*bucket;
+	*bucket = index + 1;
+	return index;
 }
 
 static void adopt_build_id(struct image *image, const struct perf_source_info *source)

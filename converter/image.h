@@ -81,7 +81,7 @@ void image_table_fini(struct image_table *table);
 /* Index of the image; *is_new_out says whether this was its first time. */
 uint32_t image_table_intern(struct image_table *table, const struct image_key *key,
 			    bool *is_new_out);
-/* An image of its own for one BPF program. */
+/* The image of BPF programs of one name (which has the program's tag in it). */
 uint32_t image_table_add_ksymbol(struct image_table *table, const char *name);
 static inline struct image *image_table_get(const struct image_table *table, uint32_t index)
 {
