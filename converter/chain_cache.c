@@ -53,6 +53,6 @@ void chain_cache_claim(struct chain_cache *cache, struct chain_cache_slot *slot,
 	*slot = (struct chain_cache_slot){hash.low64, (uint32_t)hash.high64, sample + 1};
 	if (++cache->n > CHAIN_CACHE_MAX)
 		chain_cache_clear(cache);
-	else if (cache->n * 4 > cache->mask * 3)
+	else if (cache->n * 4 > (cache->mask + 1) * 3)
 		grow(cache);
 }

@@ -24,7 +24,7 @@ struct chain_cache {
 	uint64_t seed;
 };
 
-/* Past this many the cache starts over; 48 MiB with its slots. */
+/* Past this many the cache starts over; 64 MiB with its slots. */
 enum { CHAIN_CACHE_MAX = 3 << 20 };
 
 void chain_cache_init(struct chain_cache *cache);
