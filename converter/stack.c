@@ -206,13 +206,18 @@ static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
 	}
 }
 
-/* Index of the user part's first address in the chain, n_chain when there is none. */
+/*
+ * Index of the user part's first address in the chain, n_chain when there is none, or when it comes
+ * later and a cookie stands in its place.
+ */
 static uint64_t find_user_part(const struct stack_input *input)
 {
 	const struct sample *sample = input->sample;
 	enum mode mode = mode_of_misc(input->misc);
 	for (uint64_t i = 0; i < sample->n_chain; i++) {
 		uint64_t entry = sample_u64(sample->chain, (size_t)i, input->is_swapped);
+		if (entry == PERF_CONTEXT_USER_DEFERRED)
+			break;
 		if (entry >= PERF_CONTEXT_MAX)
 			mode = mode_of_marker(entry, mode);
 		else if (mode == MODE_USER)
