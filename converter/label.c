@@ -104,7 +104,7 @@ static void add_text(struct label_list *list, const char *key, const char *text)
 	};
 }
 
-static void add_number(struct label_list *list, const char *key, uint32_t number)
+static void add_number(struct label_list *list, const char *key, int32_t number)
 {
 	list->items[list->n++] = (struct profile_label){
 		.key = profile_string(list->profile, key),
@@ -132,7 +132,7 @@ static uint32_t make(const struct labeler *labeler, const struct thread *thread,
 		add_text(&list, "process",
 			 thread->process->comm ? thread->process->comm : thread->comm);
 	if (labels & CONVERTER_LABEL_CPU && sample->cpu != UINT32_MAX)
-		add_number(&list, "cpu", sample->cpu);
+		add_number(&list, "cpu", (int32_t)sample->cpu);
 	if (labels & CONVERTER_LABEL_CGROUP)
 		add_text(&list, "cgroup", find_cgroup(labeler, thread, sample));
 	if (labels & CONVERTER_LABEL_CMDLINE)
