@@ -22,6 +22,9 @@ struct demangle_output {
 static void append_output(const char *text, size_t n, void *opaque)
 {
 	struct demangle_output *output = opaque;
+	/* Empty pieces come without text. */
+	if (n == 0)
+		return;
 	if (n >= sizeof(output->out->text) - output->n)
 		longjmp(output->is_full, 1);
 	memcpy(output->out->text + output->n, text, n);

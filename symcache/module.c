@@ -19,6 +19,9 @@
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
 
+#define LOG_AREA "symcache"
+#include "base/log.h"
+
 #define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
@@ -127,6 +130,32 @@ static enum module_state judge(const struct opening *opening, const struct candi
 	return opening->config->trust_paths ? MODULE_OK_TRUSTED : MODULE_NOT_CONFIRMED;
 }
 
+static struct file_stamp stamp_of(const struct stat *st)
+{
+	return (struct file_stamp){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.modified_s = st->st_mtim.tv_sec,
+		.modified_ns = st->st_mtim.tv_nsec,
+	};
+}
+
+/* A file that is at neither path any more was unlinked or renamed, which leaves its bytes alone. */
+static bool is_unchanged(const struct module *module)
+{
+	const char *const paths[] = {module->opened_path, module->path};
+	for (size_t i = 0; module->opened_path && i < ARRAY_LEN(paths); i++) {
+		struct stat st;
+		if (stat(paths[i], &st) < 0)
+			continue;
+		struct file_stamp now = stamp_of(&st);
+		if (now.device == module->stamp.device && now.inode == module->stamp.inode)
+			return memcmp(&now, &module->stamp, sizeof(now)) == 0;
+	}
+	return true;
+}
+
 static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
 {
 	struct module *module = opening->module;
@@ -134,6 +163,10 @@ static enum module_state try_candidate(struct opening *opening, const struct can
 	int errno_value = path_open(candidate->root, candidate->path, &fd);
 	if (errno_value)
 		return state_of_errno(errno_value);
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return MODULE_NOT_FOUND;
+	struct file_stamp stamp = stamp_of(&st);
 	struct file_map map;
 	struct error *err = file_map_fd(fd, MODULE_MAX_FILE_BYTES, &map);
 	if (err) {
@@ -149,7 +182,9 @@ static enum module_state try_candidate(struct opening *opening, const struct can
 		module->map = map;
 		module->image = image;
 		module->has_image = true;
-		module->is_below_target_root = candidate->root != NULL;
+		module->opened_path =
+			mem_format("%s%s", candidate->root ? candidate->root : "", candidate->path);
+		module->stamp = stamp;
 		return state;
 	}
 	if (!err)
@@ -272,9 +307,9 @@ static void drop_table(struct module *module)
 	module->has_table = false;
 }
 
-void module_drop_file(struct module *module)
+/* Segments and build-id stay. */
+static void unmap_file(struct module *module)
 {
-	drop_table(module);
 	file_map_close(&module->map);
 	mem_free(TAKE(module->copy));
 	module->image.data = NULL;
@@ -284,12 +319,20 @@ void module_drop_file(struct module *module)
 	module->image.name_section = 0;
 }
 
+void module_drop_file(struct module *module)
+{
+	drop_table(module);
+	unmap_file(module);
+	module->is_lost = true;
+}
+
 void module_free(struct module *module)
 {
 	if (!module)
 		return;
 	module_drop_file(module);
 	elf_image_fini(&module->image);
+	mem_free(module->opened_path);
 	mem_free(module->path);
 	mem_free(module);
 }
@@ -318,6 +361,17 @@ static void make_table(struct module *module, const struct symcache_config *conf
 	module->has_table = true;
 }
 
+/* Asked before the mapping is read: reading past the end of a file that was cut is SIGBUS. */
+static bool check_lost(struct module *module)
+{
+	if (!module->is_lost && !is_unchanged(module)) {
+		module->is_lost = true;
+		log_debug("file written to since it was opened path=%s", module->path);
+		unmap_file(module);
+	}
+	return module->is_lost;
+}
+
 void module_resolve(struct module *module, const struct symcache_config *config,
 		    struct arena *arena, uint64_t svma, struct symbol_result *out)
 {
@@ -329,8 +383,11 @@ void module_resolve(struct module *module, const struct symcache_config *config,
 	out->reason = SYMBOL_NO_FILE;
 	if (!module->has_image)
 		return;
-	if (!module->has_table)
+	if (!module->has_table) {
+		if (check_lost(module))
+			return;
 		make_table(module, config, arena);
+	}
 	out->reason = SYMBOL_NO_TABLE;
 	if (!symtab_source_has_symbols(&module->table))
 		return;
@@ -340,6 +397,10 @@ void module_resolve(struct module *module, const struct symcache_config *config,
 		return;
 	const struct symbol_text *text = symbol_texts_find(&module->texts, hit.key);
 	if (!text) {
+		if (check_lost(module)) {
+			out->reason = SYMBOL_NO_FILE;
+			return;
+		}
 		size_t n;
 		const char *name = symtab_source_name(&module->table, hit.key, &n);
 		text = symbol_texts_add(&module->texts, hit.key, name, n, hit.is_plt ? "@plt" : "");

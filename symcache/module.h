@@ -10,6 +10,8 @@
  *   - it has device and inode: the file's are equal, and its generation where both are known;
  *   - map_files and exe without either: the link reads as the path in the record;
  *   - otherwise only with trust_paths.
+ * A file that is written to while it is mapped here (cp over a library) gives no more new names:
+ * what the mapping holds then is another build's, or nothing.
  * [vdso] is read out of this process: live, or when the build-id in the record is its own.
  */
 #pragma once
@@ -28,6 +30,12 @@
 
 #define MODULE_MAX_FILE_BYTES ((size_t)16 << 30)
 
+/* What changes when a file is written to. */
+struct file_stamp {
+	uint64_t device, inode, size;
+	int64_t modified_s, modified_ns;
+};
+
 struct module {
 	char *path;
 	enum module_state state;
@@ -37,8 +45,10 @@ struct module {
 	uint8_t *copy;	     /* [vdso] */
 	struct elf_image image;
 	bool has_image;
-	bool is_below_target_root; /* the path is that of the process's or sysroot's file tree */
-	bool has_table;		   /* table, debug and texts were made */
+	char *opened_path; /* where the file was found, for this process */
+	struct file_stamp stamp;
+	bool is_lost;	/* written to since: its names are not to be had */
+	bool has_table; /* table, debug and texts were made */
 	struct symtab_source table;
 	struct debug_file debug;
 	struct symbol_texts texts;

@@ -233,8 +233,8 @@ static void gather_table(struct gather *gather, const struct elf_image *image, u
 static void add_plt_entry(void *context, uint64_t start, uint64_t end, uint32_t symbol_name)
 {
 	struct gather *gather = context;
-	const char *text = gather->table->strings[SYMTAB_STRINGS_PLT].bytes + symbol_name;
-	if (symbol_name >= gather->table->strings[SYMTAB_STRINGS_PLT].size || !*text)
+	if (symbol_name >= gather->table->strings[SYMTAB_STRINGS_PLT].size ||
+	    !gather->table->strings[SYMTAB_STRINGS_PLT].bytes[symbol_name])
 		return;
 	add(gather, (struct candidate){.start = start,
 				       .end = end,

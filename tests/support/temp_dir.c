@@ -32,8 +32,10 @@ void temp_dir_fini(struct temp_dir *dir)
 const char *temp_dir_path(struct temp_dir *dir, const char *relative)
 {
 	char *out = dir->joined[dir->n_joined++ % 8];
-	snprintf(out, PATH_MAX, "%s/%s", dir->path, relative);
-	for (char *slash = out + strlen(dir->path) + 1; (slash = strchr(slash, '/')); slash++) {
+	size_t n = strlen(dir->path);
+	memcpy(out, dir->path, n);
+	snprintf(out + n, PATH_MAX - n, "/%s", relative);
+	for (char *slash = out + n + 1; (slash = strchr(slash, '/')); slash++) {
 		*slash = 0;
 		mkdir(out, 0755);
 		*slash = '/';

@@ -63,8 +63,9 @@ static void demangle_reads_both_manglings_of_rust(void **state)
 static void demangle_leaves_what_is_not_mangled(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"main", "_start",	  "_Z",	   "_ZN",  "_R",
-					    "",	    "foo.part.0", "_Zfoo", "_Z3fo"};
+	static const char *const names[] = {
+		"main", "_start",     "_Z",    "_ZN",	"_R",
+		"",	"foo.part.0", "_Zfoo", "_Z3fo", "_RINvNtC01_ofdE"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_form(names[i], SYMCACHE_DEMANGLE_NORMAL, names[i]);
 }

@@ -314,6 +314,50 @@ static void reasons_tell_missing_table_from_gap(void **state)
 	end(&f);
 }
 
+/* asked_before: an address that was looked up while the file was whole, 0 = none. */
+static void check_written_file(uint64_t asked_before, enum symbol_reason wanted)
+{
+	struct fixture f;
+	begin(&f, &(struct symcache_config){.trust_paths = true});
+	save_binary(f.path, id_old, "old_function");
+	struct module *module = symcache_module(f.cache, &f.query);
+	struct symbol_result result;
+	if (asked_before)
+		symcache_resolve(f.cache, module, asked_before, &result);
+	/* Cut to nothing: there is no page behind the mapping any more. */
+	assert_int_equal(truncate(f.path, 0), 0);
+	symcache_resolve(f.cache, module, 0x1004, &result);
+	assert_int_equal(result.reason, wanted);
+	if (wanted == SYMBOL_FOUND)
+		assert_string_equal(result.frames[0].name, "old_function");
+	size_t n;
+	module_segments(module, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(module_get_state(module), MODULE_OK_TRUSTED);
+	end(&f);
+}
+
+static void file_written_to_while_mapped_gives_no_more_new_names(void **state)
+{
+	(void)state;
+	check_written_file(0, SYMBOL_NO_FILE);
+	check_written_file(0x1010, SYMBOL_NO_FILE);
+	check_written_file(0x1000, SYMBOL_FOUND);
+}
+
+static void file_that_was_unlinked_keeps_its_names(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, &(struct symcache_config){.trust_paths = true});
+	save_binary(f.path, id_old, "old_function");
+	struct module *module = symcache_module(f.cache, &f.query);
+	unlink(f.path);
+	save_binary(f.path, id_new, "new_function");
+	assert_named(&f, module, "old_function");
+	end(&f);
+}
+
 /* A child that maps path and waits; range_out gets the mapping of it. */
 static pid_t start_mapper(const char *path, uint64_t range_out[2])
 {
@@ -442,6 +486,8 @@ int main(void)
 		cmocka_unit_test(sysroot_stands_before_paths_of_records),
 		cmocka_unit_test(no_symbols_still_gives_segments_and_build_ids),
 		cmocka_unit_test(reasons_tell_missing_table_from_gap),
+		cmocka_unit_test(file_written_to_while_mapped_gives_no_more_new_names),
+		cmocka_unit_test(file_that_was_unlinked_keeps_its_names),
 		cmocka_unit_test(live_module_is_read_from_the_process_when_its_path_was_replaced),
 		cmocka_unit_test(live_module_is_looked_for_again_with_the_next_process),
 		cmocka_unit_test(vdso_is_named_live_and_in_recordings_of_this_kernel_only),

@@ -306,6 +306,26 @@ static void plt_entries_of_x86_64_are_named_after_their_slot(void **state)
 	end(&f);
 }
 
+static void plt_of_dynsym_without_strings_names_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, EM_X86_64);
+	elf_writer_symbol(&f.writer, true, "puts", 0, 0, STB_GLOBAL, STT_FUNC, SHN_UNDEF);
+	add_relocation(&f.writer, 0x5018, R_X86_64_JUMP_SLOT);
+	uint8_t plt[16] = {0xff, 0x25};
+	put_u32(plt + 2, 0x5018 - (0x3000 + 6));
+	elf_writer_section(&f.writer, ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x3000, plt,
+			   sizeof(plt));
+	for (uint32_t i = 0; i < f.writer.n_sections; i++) {
+		if (f.writer.sections[i].type == SHT_DYNSYM)
+			f.writer.sections[i].link = ELF_WRITER_MAX_SECTIONS;
+	}
+	finish(&f);
+	assert_name(&f, 0x3000, NULL);
+	end(&f);
+}
+
 static void plt_entries_of_arm64_are_named_after_their_slot(void **state)
 {
 	(void)state;
@@ -378,6 +398,7 @@ int main(void)
 		cmocka_unit_test(thumb_bit_is_cleared_and_mapping_symbols_are_ignored),
 		cmocka_unit_test(symtab_of_debug_file_replaces_dynsym),
 		cmocka_unit_test(plt_entries_of_x86_64_are_named_after_their_slot),
+		cmocka_unit_test(plt_of_dynsym_without_strings_names_nothing),
 		cmocka_unit_test(plt_entries_of_arm64_are_named_after_their_slot),
 		cmocka_unit_test(symbols_wider_than_4_gib_apart_are_found),
 		cmocka_unit_test(value_of_symbol_is_found_by_name),
