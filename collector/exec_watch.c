@@ -26,7 +26,8 @@ enum {
 	SCRATCH_MAX_BYTES = 64 << 10,
 	PATH_MAX_BYTES = 4096,
 	MAX_PASSES = 4,	      /* drains and reads in turn before what is left stays unread */
-	MAX_REREADS = 20,     /* of a cmdline that is still empty at its COMM record */
+	MAX_COMM_PASSES = 15, /* a COMM record comes before its cmdline: about 2 ms in all */
+	COMM_PASS_NS = 100000,
 	STARTTIME_FIELD = 19, /* of /proc/PID/stat, counted behind the name */
 	SECOND_NS = 1000000000,
 #if defined(__aarch64__)
@@ -347,15 +348,13 @@ static bool is_same_process(struct exec_watch *watch, uint32_t pid, uint64_t tim
 	return started_ns <= time_ns + (uint64_t)watch->boot_offset_ns + tick_ns;
 }
 
-static void read_cmdline(struct exec_watch *watch, struct exec_event *event)
+/* False when the kernel has not set the new arguments yet, as at a COMM record. */
+static bool read_cmdline(struct exec_watch *watch, struct exec_event *event)
 {
-	int n_rereads = watch->has_tracepoint ? 0 : MAX_REREADS;
-
-	/* At COMM the kernel has not set the new arguments yet: the file is empty for a moment. */
-	do {
-		if (!read_proc(watch, event->pid, "cmdline"))
-			return;
-	} while (watch->scratch.size == 0 && n_rereads-- > 0);
+	if (!read_proc(watch, event->pid, "cmdline"))
+		return true;
+	if (watch->scratch.size == 0)
+		return watch->has_tracepoint;
 	size_t n = watch->scratch.size;
 	event->is_proc_cut = n > EXEC_WATCH_ARGV_MAX_BYTES;
 	if (event->is_proc_cut)
@@ -370,6 +369,7 @@ static void read_cmdline(struct exec_watch *watch, struct exec_event *event)
 	}
 	if (text.size && is_same_process(watch, event->pid, event->time_ns))
 		event->proc_argv = text;
+	return true;
 }
 
 const char *exec_watch_pick_cgroup(const char *text, size_t *n_out)
@@ -408,9 +408,9 @@ static void read_process(struct exec_watch *watch, struct exec_event *event)
 	char exe[PATH_MAX_BYTES];
 	size_t n_cgroup;
 
-	event->is_read = true;
-	if (!event->is_stack_whole)
-		read_cmdline(watch, event);
+	event->is_read = event->is_stack_whole || read_cmdline(watch, event);
+	if (!event->is_read)
+		return;
 	if (read_proc(watch, event->pid, "cgroup")) {
 		const char *cgroup = exec_watch_pick_cgroup(buf_string(&watch->scratch), &n_cgroup);
 		if (cgroup && n_cgroup < PATH_MAX_BYTES)
@@ -492,25 +492,48 @@ static void update_rate(struct exec_watch *watch, uint64_t now_ns)
 	watch->rate_since_ns = now_ns;
 }
 
+/* The number of execs that are still to be read. */
+static size_t read_unread(struct exec_watch *watch)
+{
+	size_t n_left = 0;
+
+	for (size_t i = 0; i < watch->n_events; i++) {
+		struct exec_event *event = &watch->events[i];
+		if (event->is_read || !is_last_of_pid(watch, i))
+			continue;
+		read_process(watch, event);
+		n_left += !event->is_read;
+	}
+	return n_left;
+}
+
+/* Reads and looks at the rings in turn, until a look brings nothing new. */
+static void read_all(struct exec_watch *watch)
+{
+	const struct timespec pause = {.tv_nsec = COMM_PASS_NS};
+	int n_passes = watch->has_tracepoint ? MAX_PASSES : MAX_COMM_PASSES;
+
+	for (int pass = 0; pass < n_passes && !watch->is_asleep; pass++) {
+		size_t n_left = read_unread(watch);
+		size_t n = watch->n_events;
+		collect(watch);
+		if (n_left == 0 && watch->n_events == n)
+			return;
+		/* Spinning could keep the very process from its CPU. */
+		if (n_left)
+			nanosleep(&pause, NULL);
+	}
+}
+
 void exec_watch_drain(struct exec_watch *watch, uint64_t now_ns, struct buf *records)
 {
-	size_t n_done = 0;
-
 	watch->n_events = 0;
 	hash_map_clear(&watch->last_of_pid);
 	buf_clear(&watch->words);
 	error_free(buf_append(&watch->words, "", 1)); /* so that it is never without memory */
 	collect(watch);
 	update_rate(watch, now_ns);
-	for (int pass = 0; pass < MAX_PASSES && n_done < watch->n_events && !watch->is_asleep;
-	     pass++) {
-		size_t n = watch->n_events;
-		for (; n_done < n; n_done++) {
-			if (is_last_of_pid(watch, n_done))
-				read_process(watch, &watch->events[n_done]);
-		}
-		collect(watch);
-	}
+	read_all(watch);
 	for (size_t i = 0; i < watch->n_events; i++)
 		write_exec(watch, i, records);
 }

@@ -8,11 +8,13 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -265,6 +267,8 @@ static struct score compare(const struct spawned *spawned, const struct run *run
 	return score;
 }
 
+static int warning_numbers[32]; /* of the run that was last */
+
 static struct score run_spawner(const struct collector_live_options *options, uint64_t interval_ns,
 				struct collector_live_state *state_out)
 {
@@ -289,6 +293,8 @@ static struct score run_spawner(const struct collector_live_options *options, ui
 	ok(collector_live_stop(source));
 	ok(record_source_drain(source, take, run));
 	*state_out = *collector_live_state(source);
+	for (size_t i = 0; i < state_out->n_warnings && i < ARRAY_LEN(warning_numbers); i++)
+		warning_numbers[i] = state_out->warnings[i].number;
 	struct score score = compare(spawned, run);
 	double cpu_us = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec +
 				 after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
@@ -308,12 +314,29 @@ static struct score run_spawner(const struct collector_live_options *options, ui
 	return score;
 }
 
+/* Other programs of the host, a build say, may bring the execs above the watch's rate. */
+static struct score run_while_calm(const struct collector_live_options *options,
+				   struct collector_live_state *state_out)
+{
+	enum { TRIES = 3, CALM_EXECS = N_SPAWNED + N_SPAWNED / 5 };
+	struct score score = {0};
+
+	for (int i = 0; i < TRIES; i++) {
+		score = run_spawner(options, INTERVAL_NS, state_out);
+		if (state_out->n_execs_seen <= CALM_EXECS)
+			return score;
+	}
+	print_message("the host execs too much beside the test\n");
+	skip();
+	return score;
+}
+
 static void argv_of_short_processes_is_known(void **state)
 {
 	(void)state;
 	struct collector_live_options options = {.scope = COLLECTOR_SYSTEM, .watch_execs = true};
 	struct collector_live_state live;
-	struct score score = run_spawner(&options, INTERVAL_NS, &live);
+	struct score score = run_while_calm(&options, &live);
 
 	if (!live.has_exec_watch)
 		skip();
@@ -377,6 +400,30 @@ static void without_the_tracepoint_comm_records_help(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* The last case: this process keeps a view of the file system without tracefs. */
+static void without_tracefs_most_argv_come_from_proc(void **state)
+{
+	(void)state;
+	struct collector_live_options options = {.scope = COLLECTOR_SYSTEM, .watch_execs = true};
+	struct collector_live_state live;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		skip();
+	while (umount2("/sys/kernel/tracing", MNT_DETACH) == 0)
+		;
+	while (umount2("/sys/kernel/debug", MNT_DETACH) == 0)
+		;
+	struct score score = run_while_calm(&options, &live);
+	bool is_said = false;
+	for (size_t i = 0; i < live.n_warnings; i++)
+		is_said |= warning_numbers[i] == 110;
+	assert_true(is_said);
+	assert_false(live.has_exec_watch);
+	assert_true(score.n_right * 100 >= N_SPAWNED * 80);
+	assert_int_equal(score.n_wrong, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +436,7 @@ int main(void)
 		cmocka_unit_test(above_the_rate_the_copies_have_to_do),
 		cmocka_unit_test(children_of_a_pid_are_watched),
 		cmocka_unit_test(without_the_tracepoint_comm_records_help),
+		cmocka_unit_test(without_tracefs_most_argv_come_from_proc),
 	};
 	/* The crafted stacks need no rights; the rest skips by itself. */
 	struct collector_live_options system_wide = {.scope = COLLECTOR_SYSTEM,

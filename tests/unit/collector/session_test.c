@@ -27,6 +27,8 @@
 #include "base/cleanup.h"
 #include "base/cursor.h"
 #include "base/hash_map.h"
+#include "base/mem.h"
+#include "collector/cgroup_path.h"
 #include "collector/session.h"
 
 enum { NOBODY = 65534, MS_NS = 1000000 };
@@ -628,6 +630,46 @@ static void missing_cgroup_is_e104(void **state)
 	error_free(err);
 }
 
+/* A cgroup of the test's own, with one busy process in it and one beside it. */
+static void cgroup_is_sampled_without_its_neighbours(void **state)
+{
+	(void)state;
+	char *root CLEANUP(cleanup_mem) = cgroup_path_find_root();
+	char *name CLEANUP(cleanup_mem) = mem_format("/perfpipe_test_%d", getpid());
+	char *path CLEANUP(cleanup_mem) = mem_format("%s%s", root ? root : "", name);
+	char *procs CLEANUP(cleanup_mem) = mem_format("%s/cgroup.procs", path);
+	struct collector_live_options options = {
+		.scope = COLLECTOR_CGROUP, .cgroup = name, .frequency_hz = 499};
+	struct record_source *source;
+	struct taken taken CLEANUP(taken_fini);
+
+	taken_init(&taken);
+	if (!root || mkdir(path, 0755) != 0)
+		skip();
+	struct busy_process *inside = start_busy(1);
+	struct busy_process *beside = start_busy(1);
+	FILE *file = fopen(procs, "w");
+	assert_non_null(file);
+	fprintf(file, "%d", inside->pid);
+	assert_int_equal(fclose(file), 0);
+	ok(collector_open_live(&options, &source));
+	ok(collector_live_start(source));
+	drain_for(source, &taken, 500 * (uint64_t)MS_NS);
+	stop_and_drain(source, &taken);
+	assert_false(collector_live_is_target_gone(source));
+	const uint64_t *n = hash_map_get(&taken.samples_of_tid, (uint32_t)inside->tids[0]);
+	assert_non_null(n);
+	assert_true(*n > 20);
+	assert_null(hash_map_get(&taken.samples_of_tid, (uint32_t)beside->tids[0]));
+	assert_true(taken.n_of_type[PERF_RECORD_CGROUP] > 0);
+	end_busy(inside);
+	end_busy(beside);
+	for (int i = 0; i < 100 && rmdir(path) != 0; i++)
+		usleep(10000);
+	assert_true(collector_live_is_target_gone(source));
+	record_source_close(source);
+}
+
 /* CPUs come and go as they do at hotplug; the host's own stay untouched. */
 static void cpus_that_come_and_go_are_followed(void **state)
 {
@@ -744,6 +786,7 @@ int main(void)
 		cmocka_unit_test(missing_cycles_fall_back_to_cpu_clock),
 		cmocka_unit_test(unsupported_event_is_e105),
 		cmocka_unit_test(missing_cgroup_is_e104),
+		cmocka_unit_test(cgroup_is_sampled_without_its_neighbours),
 		cmocka_unit_test(cpus_that_come_and_go_are_followed),
 		cmocka_unit_test(perf_opens_what_is_written),
 	};
