@@ -7,7 +7,7 @@
 #include "pipeline/inspect.h"
 #include "pipeline/inspect_names.h"
 
-enum { TEXT_ROWS = 10, LABEL_COLUMNS = 14 };
+enum { TEXT_ROWS = 10, LABEL_COLUMNS = 14, PAGE_COLUMNS = 98 };
 
 static void write_safe(FILE *out, const char *text)
 {
@@ -54,13 +54,13 @@ static void write_features(FILE *out, const struct collector_file_format *format
 {
 	if (!format->n_features)
 		return;
-	int column = fprintf(out, "%-*s", LABEL_COLUMNS, "features");
+	int column = fprintf(out, "%-*s", LABEL_COLUMNS - 1, "features");
 	for (size_t i = 0; i < format->n_features; i++) {
 		char buffer[INSPECT_NAME_BYTES];
 		const char *name = inspect_feature_name(format->features[i], buffer);
-		if (column + (int)strlen(name) > 98)
-			column = fprintf(out, "\n%-*s", LABEL_COLUMNS, "") - 1;
-		column += fprintf(out, "%s ", name);
+		if (column + 1 + (int)strlen(name) > PAGE_COLUMNS)
+			column = fprintf(out, "\n%-*s", LABEL_COLUMNS - 1, "") - 1;
+		column += fprintf(out, " %s", name);
 	}
 	fputc('\n', out);
 }
@@ -104,8 +104,9 @@ static void write_counts(FILE *out, const struct inspect_subject *subject)
 	fprintf(out, "\n%-*s%" PRIu64, LABEL_COLUMNS, "samples", report->n_samples);
 	if (report->first_ns)
 		fprintf(out, " in %.3f s", (double)(report->last_ns - report->first_ns) / 1e9);
-	fprintf(out, ", %" PRIu64 " distinct stacks, %" PRIu32 " distinct addresses\n",
-		report->n_stacks_by_pid, report->n_leaves);
+	fprintf(out, ", %s%" PRIu64 " distinct stacks, %s%" PRIu32 " distinct addresses\n",
+		report->n_stacks_over ? "over " : "", report->n_stacks_by_pid,
+		report->n_leaves_over ? "over " : "", report->n_leaves);
 	if (chains->n_with || chains->n_empty)
 		fprintf(out,
 			"%-*s%" PRIu64 " samples have one, %" PRIu64 " an empty one; %" PRIu64
