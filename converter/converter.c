@@ -129,15 +129,19 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 
 /* --- side band --- */
 
-static void capture(struct converter *converter, uint32_t image_index, uint32_t pid,
-		    const struct space_map *map)
+/*
+ * A running program's file is opened while it is there, it may be gone at the window's end; each
+ * further process that maps it is another chance. symcache bounds the tries.
+ */
+static void capture(struct converter *converter, uint32_t pid, const struct space_map *map,
+		    bool is_new)
 {
-	struct image *image = image_table_get(&converter->images, image_index);
+	struct image *image = image_table_get(&converter->images, map->image);
+	if (!is_new && !(converter->source->is_live && image_is_missed(image)))
+		return;
 	image->first_pid = (int32_t)pid;
 	image->first_start = map->start;
 	image->first_end = map->end;
-	/* A running program's file is opened while it is there; it may be gone at the window's end.
-	 */
 	if (converter->source->is_live)
 		image_open(image, converter->source, converter->cache);
 }
@@ -185,8 +189,7 @@ static bool feed_mmap(struct converter *converter, const struct record_view *vie
 		.page_offset = mmap.page_offset,
 		.image = image_table_intern(&converter->images, &key, &is_new),
 	};
-	if (is_new)
-		capture(converter, map.image, mmap.pid, &map);
+	capture(converter, mmap.pid, &map, is_new);
 	widen_hull(converter, &map);
 	process_table_map(&converter->processes, mmap.pid, &map, view->record->is_synthetic);
 	return true;

@@ -167,9 +167,19 @@ static void adopt_build_id(struct image *image, const struct perf_source_info *s
 	}
 }
 
+bool image_is_missed(const struct image *image)
+{
+	if (!image->module)
+		return false;
+	enum module_state state = module_get_state(image->module);
+	return state == MODULE_NOT_FOUND || state == MODULE_DENIED;
+}
+
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache)
 {
-	if (image->module || (image->kind != IMAGE_FILE && image->kind != IMAGE_VDSO))
+	if (image->kind != IMAGE_FILE && image->kind != IMAGE_VDSO)
+		return;
+	if (image->module && !image_is_missed(image))
 		return;
 	adopt_build_id(image, source);
 	const struct module_query query = {

@@ -89,8 +89,10 @@ static inline struct image *image_table_get(const struct image_table *table, uin
 }
 /*
  * Finds the module behind an image. source gives build-ids of its table to images that have none.
- * Does nothing for images that are not files, and nothing twice.
+ * Does nothing for images that are not files; asks again only while the file was not found.
  */
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache);
+/* Whether the file was asked for and could not be reached; another process may still show it. */
+bool image_is_missed(const struct image *image);
 /* Whether the path stands for anonymous memory that huge-page tools put where a file was. */
 bool image_is_anonymous(const struct image *image);
