@@ -142,6 +142,7 @@ static void capture(struct converter *converter, uint32_t pid, const struct spac
 	image->first_pid = (int32_t)pid;
 	image->first_start = map->start;
 	image->first_end = map->end;
+	image->module = NULL;
 	if (converter->source->is_live)
 		image_open(image, converter->source, converter->cache);
 }

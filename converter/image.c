@@ -177,9 +177,7 @@ bool image_is_missed(const struct image *image)
 
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache)
 {
-	if (image->kind != IMAGE_FILE && image->kind != IMAGE_VDSO)
-		return;
-	if (image->module && !image_is_missed(image))
+	if (image->module || (image->kind != IMAGE_FILE && image->kind != IMAGE_VDSO))
 		return;
 	adopt_build_id(image, source);
 	const struct module_query query = {

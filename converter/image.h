@@ -89,7 +89,7 @@ static inline struct image *image_table_get(const struct image_table *table, uin
 }
 /*
  * Finds the module behind an image. source gives build-ids of its table to images that have none.
- * Does nothing for images that are not files; asks again only while the file was not found.
+ * Does nothing for images that are not files, and nothing twice.
  */
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache);
 /* Whether the file was asked for and could not be reached; another process may still show it. */
