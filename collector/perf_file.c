@@ -171,8 +171,9 @@ static bool is_inside(const struct perf_file *file, struct section section)
 static struct error *read_bytes(int fd, struct section section, size_t max, struct buf *out)
 {
 	buf_init(out, max);
-	struct error *err =
-		buf_reserve(out, section.size < SIZE_MAX ? (size_t)section.size : SIZE_MAX);
+	/* At least a byte, so that an empty section has an address too. */
+	size_t want = section.size < SIZE_MAX ? (size_t)section.size : SIZE_MAX;
+	struct error *err = buf_reserve(out, want ? want : 1);
 	if (err)
 		return err;
 	size_t n = 0;

@@ -18,8 +18,8 @@
 
 enum {
 	/* Two rounds of a large machine; what waits beyond that goes out half by half. */
-	WINDOW_BYTES = 64 << 20,
-	WINDOW_RECORDS = 1 << 20,
+	WINDOW_BYTES = 48 << 20,
+	WINDOW_RECORDS = 1 << 19,
 	FOLDER_FILES_MAX = 1024,
 	SPOOL_BYTES = 64 << 10,
 };
