@@ -15,13 +15,6 @@ void event_columns_fini(struct event_columns *columns)
 	*columns = (struct event_columns){0};
 }
 
-static bool is_dummy(const struct perf_event_info *event)
-{
-	return (event->attr.type == PERF_TYPE_SOFTWARE &&
-		event->attr.config == PERF_COUNT_SW_DUMMY) ||
-	       strncmp(event->name, "dummy", 5) == 0;
-}
-
 static bool is_clock(const struct perf_event_info *event)
 {
 	return event->attr.type == PERF_TYPE_SOFTWARE &&
@@ -54,6 +47,13 @@ static bool is_named(const struct perf_event_info *event, const char *name)
 	size_t n = base_length(event);
 	return strcmp(event->name, name) == 0 ||
 	       (strlen(name) == n && strncmp(event->name, name, n) == 0);
+}
+
+static bool is_dummy(const struct perf_event_info *event)
+{
+	return (event->attr.type == PERF_TYPE_SOFTWARE &&
+		event->attr.config == PERF_COUNT_SW_DUMMY) ||
+	       is_named(event, "dummy");
 }
 
 /* Readers of pprof and backends take [a-z0-9_] everywhere. */
@@ -129,7 +129,9 @@ static void add_single_columns(struct event_columns *columns, struct profile *pr
 	}
 }
 
-/* Moves the rows of samples that are already there: an event's two columns go to their new place.
+/*
+ * Moves the rows of samples that are already there: an event's columns go to their new place. The
+ * estimate of a single event stays as long as that is the only one.
  */
 static void move_values(const struct event_columns *old, const struct event_columns *new,
 			struct profile *profile)
@@ -137,6 +139,8 @@ static void move_values(const struct event_columns *old, const struct event_colu
 	uint32_t n_samples = profile->samples.n;
 	if (!n_samples)
 		return;
+	bool keeps_estimate = old->ns_per_sample && new->ns_per_sample;
+	uint32_t n_moved = COLUMNS_PER_EVENT + keeps_estimate;
 	uint32_t n_values = n_samples * new->n_columns;
 	int64_t *values = mem_zalloc(n_values, sizeof(*values));
 	for (uint32_t i = 0; i < n_samples; i++) {
@@ -145,7 +149,7 @@ static void move_values(const struct event_columns *old, const struct event_colu
 		for (uint32_t e = 0; e < old->n_events; e++) {
 			uint32_t a = old->first_column[e], b = new->first_column[e];
 			if (a != EVENT_COLUMN_NONE && b != EVENT_COLUMN_NONE)
-				memcpy(to + b, from + a, COLUMNS_PER_EVENT * sizeof(*to));
+				memcpy(to + b, from + a, n_moved * sizeof(*to));
 		}
 	}
 	mem_free(profile->values.items);
@@ -179,6 +183,9 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 	choose_events(&new, source, only);
 	/* Asked for one event: all of that name (the core types of a hybrid CPU) add up. */
 	new.is_single = only || new.n_used <= 1;
+	/* A profile takes sample types while it has no rows; those it has get theirs at the end. */
+	uint32_t n_samples = profile->samples.n;
+	profile->samples.n = 0;
 	profile->sample_types.n = 0;
 	if (new.main_event == EVENT_COLUMN_NONE) {
 		profile_add_sample_type(profile, "samples", "count");
@@ -202,6 +209,7 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 		profile->period_type = profile->sample_types.items[0];
 		profile->period = 1;
 	}
+	profile->samples.n = n_samples;
 	move_values(columns, &new, profile);
 	event_columns_fini(columns);
 	*columns = new;
