@@ -144,9 +144,11 @@ uint32_t labeler_label(struct labeler *labeler, struct thread *thread, const str
 {
 	if (labeler->labels & (CONVERTER_LABEL_CPU | CONVERTER_LABEL_CGROUP))
 		return make(labeler, thread, sample); /* differs from sample to sample */
-	if (thread->label_window != labeler->window) {
+	if (thread->label_window != labeler->window ||
+	    thread->label_changes != thread->process->n_changes) {
 		thread->label_set = make(labeler, thread, sample);
 		thread->label_window = labeler->window;
+		thread->label_changes = thread->process->n_changes;
 	}
 	return thread->label_set;
 }

@@ -15,6 +15,13 @@ static void set_text(char **text, const char *value)
 	*text = copy;
 }
 
+/* A fact of a process; labels of all its threads are made anew when one changes. */
+static void set_fact(struct process *process, char **fact, const char *value)
+{
+	set_text(fact, value);
+	process->n_changes++;
+}
+
 static void free_process(struct process_table *table, struct process *process)
 {
 	address_space_unref(process->space, &table->pool);
@@ -212,7 +219,7 @@ void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid,
 	name_thread(thread, name);
 	thread->is_comm_known = true;
 	if (pid == tid && (is_exec || is_synthetic || !process->comm))
-		set_text(&process->comm, name);
+		set_fact(process, &process->comm, name);
 	if (!is_exec || is_synthetic)
 		return;
 	/* The thread that execs takes over the process's pid, whose own thread has exited by then.
@@ -223,6 +230,7 @@ void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid,
 	process->space = address_space_new(&table->pool);
 	mem_free(process->cmdline);
 	process->cmdline = NULL;
+	process->n_changes++;
 }
 
 /* A new process under a pid that an older one may still hold. */
@@ -251,11 +259,11 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 		}
 		/* Who execs at once gets these by its exec; perf says so of all that ran before. */
 		if (parent->process->comm && !starts_empty)
-			set_text(&process->comm, parent->process->comm);
+			set_fact(process, &process->comm, parent->process->comm);
 		if (parent->process->cmdline && !starts_empty)
-			set_text(&process->cmdline, parent->process->cmdline);
+			set_fact(process, &process->cmdline, parent->process->cmdline);
 		if (parent->process->cgroup)
-			set_text(&process->cgroup, parent->process->cgroup);
+			set_fact(process, &process->cgroup, parent->process->cgroup);
 	} else {
 		process = get_process(table, pid);
 	}
@@ -298,8 +306,7 @@ void process_table_exec(struct process_table *table, uint32_t pid, uint32_t tid,
 {
 	struct thread *thread = process_table_thread(table, pid, tid);
 	if (cmdline)
-		set_text(&thread->process->cmdline, cmdline);
+		set_fact(thread->process, &thread->process->cmdline, cmdline);
 	if (cgroup)
-		set_text(&thread->process->cgroup, cgroup);
-	thread->label_window = 0;
+		set_fact(thread->process, &thread->process->cgroup, cgroup);
 }

@@ -26,10 +26,11 @@ struct process {
 	uint32_t pid;
 	uint32_t n_threads;
 	struct address_space *space;
-	char *comm;	   /* of its main thread; NULL until known */
-	char *cmdline;	   /* words joined by spaces; NULL unless an exec was watched */
-	char *cgroup;	   /* from the exec watch; NULL when unknown */
-	uint64_t last_use; /* process_table.clock of the last record */
+	char *comm;	    /* of its main thread; NULL until known */
+	char *cmdline;	    /* words joined by spaces; NULL unless an exec was watched */
+	char *cgroup;	    /* from the exec watch; NULL when unknown */
+	uint32_t n_changes; /* of the three texts; may wrap */
+	uint64_t last_use;  /* process_table.clock of the last record */
 	bool has_exited;
 };
 
@@ -40,8 +41,9 @@ struct thread {
 	uint32_t exited_slot; /* place in process_table.exited + 1, 0 = not there */
 	struct process *process;
 	char *comm;
-	/* Label set of this thread's samples in window label_window; 0 = none yet. */
-	uint32_t label_set, label_window;
+	/* Label set of this thread's samples in window label_window (0 = none yet), made when its
+	 * process had changed label_changes times. */
+	uint32_t label_set, label_window, label_changes;
 };
 
 struct process_table {
