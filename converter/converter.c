@@ -70,6 +70,13 @@ const struct converter_totals *converter_get_totals(const struct converter *conv
 
 /* --- samples --- */
 
+static bool is_left_out(const struct converter *converter, const struct perf_record *record,
+			const struct sample *sample)
+{
+	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE ||
+	       (converter->config.exclude_pid && sample->pid == converter->config.exclude_pid);
+}
+
 /* A deferred_finish_fn. */
 static void finish_deferred(void *context, const struct perf_record *record, const uint8_t *chain,
 			    uint64_t n_chain)
@@ -77,10 +84,14 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 	struct converter *converter = context;
 	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
 	struct sample sample;
-	if (sample_read(record, attr, converter->source->is_swapped, &sample))
-		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
-	else
+	window_update_events(&converter->window);
+	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
 		converter->totals.malformed++;
+	/* Since it came, its event may have been found to be a dummy. */
+	else if (is_left_out(converter, record, &sample))
+		converter->totals.filtered++;
+	else
+		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
 }
 
 static bool waits_for_user_part(const struct converter *converter, const struct sample *sample)
@@ -88,13 +99,6 @@ static bool waits_for_user_part(const struct converter *converter, const struct 
 	return sample->n_chain >= 2 &&
 	       sample_u64(sample->chain, (size_t)sample->n_chain - 2,
 			  converter->source->is_swapped) == PERF_CONTEXT_USER_DEFERRED;
-}
-
-static bool is_left_out(const struct converter *converter, const struct perf_record *record,
-			const struct sample *sample)
-{
-	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE ||
-	       (converter->config.exclude_pid && sample->pid == converter->config.exclude_pid);
 }
 
 static void feed_sample(struct converter *converter, const struct perf_record *record)
@@ -171,6 +175,8 @@ static bool feed_mmap(struct converter *converter, const struct record_view *vie
 				 mmap.filename);
 		return true;
 	}
+	if (mmap.length > UINT64_MAX - mmap.start || mmap.length > UINT64_MAX - mmap.page_offset)
+		return false;
 	if (mmap.is_data && !(mmap.has_protection && mmap.protection & PROT_EXEC_BIT))
 		return true; /* recorded with --data: no code */
 	const struct image_key key = {
@@ -185,8 +191,7 @@ static bool feed_mmap(struct converter *converter, const struct record_view *vie
 	bool is_new;
 	const struct space_map map = {
 		.start = mmap.start,
-		.end = mmap.length > UINT64_MAX - mmap.start ? UINT64_MAX
-							     : mmap.start + mmap.length,
+		.end = mmap.start + mmap.length,
 		.page_offset = mmap.page_offset,
 		.image = image_table_intern(&converter->images, &key, &is_new),
 	};
@@ -291,7 +296,8 @@ static bool feed_exec(struct converter *converter, const struct record_view *vie
 				cmdline[i] = ' ';
 		}
 	}
-	process_table_exec(&converter->processes, exec.pid, exec.tid, cmdline, exec.cgroup);
+	process_table_exec(&converter->processes, exec.pid, exec.tid, cmdline,
+			   exec.cgroup[0] ? exec.cgroup : NULL);
 	return true;
 }
 
