@@ -243,6 +243,9 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 		uint32_t mapping =
 			place_in_segment(s, image_index, image->module, segment, &address);
 		input->profile->locations.items[index].mapping = mapping;
+		bool is_return = input->locations->items[index].is_return;
+		if (is_return && module_is_signal_return(image->module, address + 1))
+			address++; /* nothing called it: a handler returns to its first byte */
 		symcache_resolve(input->cache, image->module, address, &s->result);
 	} else {
 		input->profile->locations.items[index].mapping = place_in_file(s, image_index);

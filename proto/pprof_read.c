@@ -634,7 +634,7 @@ static struct error *read_sample(struct reader *r, const struct field *message)
 	if (r->values.n != r->profile->sample_types.n)
 		return damaged(message->position,
 			       "sample with more or fewer values than sample types");
-	uint32_t stack;
+	uint32_t stack = 0;
 	struct error *err = make_stack(r, message->position, &stack);
 	if (err)
 		return err;

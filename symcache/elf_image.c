@@ -237,7 +237,7 @@ struct build_id elf_image_note_build_id(const void *notes, size_t size)
 struct error *elf_image_init(struct elf_image *image, const void *data, size_t size)
 {
 	*image = (struct elf_image){.data = data, .size = size};
-	struct elf_tables tables;
+	struct elf_tables tables = {0};
 	struct error *err = read_header(image, &tables);
 	if (err)
 		return err;

@@ -407,3 +407,30 @@ void module_resolve(struct module *module, const struct symcache_config *config,
 	}
 	symbol_text_set(out, text, hit.is_folded);
 }
+
+/* "mov $15, %rax; syscall" (glibc and musl) and "mov x8, #139; svc #0" (Linux's vdso). */
+static const uint8_t x86_64_sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+static const uint8_t aarch64_sigreturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+enum { MACHINE_X86_64 = 62, MACHINE_AARCH64 = 183 };
+
+bool module_is_signal_return(struct module *module, uint64_t svma)
+{
+	if (!module->has_image || check_lost(module))
+		return false;
+	const struct elf_image *image = &module->image;
+	bool is_x86 = image->machine == MACHINE_X86_64;
+	if (!is_x86 && image->machine != MACHINE_AARCH64)
+		return false;
+	const uint8_t *code = is_x86 ? x86_64_sigreturn : aarch64_sigreturn;
+	size_t n = is_x86 ? sizeof(x86_64_sigreturn) : sizeof(aarch64_sigreturn);
+	for (uint32_t i = 0; i < image->n_segments; i++) {
+		const struct load_segment *segment = &image->segments[i];
+		if (svma < segment->svma || svma - segment->svma >= segment->file_bytes)
+			continue;
+		struct cursor c = cursor_make(image->data, image->size, false);
+		cursor_seek(&c, svma - segment->svma + segment->file_offset);
+		const uint8_t *bytes = cursor_bytes(&c, n);
+		return bytes && memcmp(bytes, code, n) == 0;
+	}
+	return false;
+}

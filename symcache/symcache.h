@@ -84,6 +84,11 @@ enum module_state module_get_state(const struct module *module);
 const struct build_id *module_get_build_id(const struct module *module);
 /* All PT_LOADs in file order; none unless the state is MODULE_OK or MODULE_OK_TRUSTED. */
 const struct load_segment *module_segments(const struct module *module, size_t *n_out);
+/*
+ * Whether the code at svma is the trampoline that a signal handler returns to. Its first byte is
+ * the return address itself, so the address before it belongs to something else.
+ */
+bool module_is_signal_return(struct module *module, uint64_t svma);
 /* Path without " (deleted)", for people. */
 const char *module_get_path(const struct module *module);
 
