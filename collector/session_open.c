@@ -177,8 +177,8 @@ static char *describe_target(const struct session *session)
 
 /* --- rings and descriptors --- */
 
-/* A soft limit may be raised by anybody (FR-119). */
-static void raise_descriptor_limit(const struct session *session, bool has_exec_watch)
+/* A soft limit may be raised by anybody (FR-119). Returns what is needed. */
+static rlim_t raise_descriptor_limit(const struct session *session, bool has_exec_watch)
 {
 	struct rlimit limit;
 	rlim_t n_tasks = 0;
@@ -194,9 +194,10 @@ static void raise_descriptor_limit(const struct session *session, bool has_exec_
 	rlim_t n_events = session->info.n_events + (has_exec_watch ? 1u : 0u);
 	rlim_t need = FDS_BESIDE + session->cpus.n * (n_tasks * n_events + 2);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
-		return;
+		return need;
 	limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
 	(void)!setrlimit(RLIMIT_NOFILE, &limit);
+	return need;
 }
 
 static struct error *open_rings(struct session *session, uint64_t asked_bytes)
@@ -212,9 +213,14 @@ static struct error *open_rings(struct session *session, uint64_t asked_bytes)
 	struct error *err = ring_set_open_rings(&session->rings, &session->cpus, asked_bytes);
 	getrlimit(RLIMIT_MEMLOCK, &lock);
 	long mlock_kib = event_open_sysctl("perf_event_mlock_kb", -1);
-	if (err && error_get_number(err) == 106)
-		return error_wrap(err, "kernel.perf_event_mlock_kb is %ld, RLIMIT_MEMLOCK %llu KiB",
-				  mlock_kib, (unsigned long long)lock.rlim_cur >> 10);
+	if (err && error_get_number(err) == 106) {
+		error_free(err);
+		return error_number(error_new(ERROR_DENIED,
+					      "ring memory refused: kernel.perf_event_mlock_kb is "
+					      "%ld and RLIMIT_MEMLOCK %llu KiB, both used up",
+					      mlock_kib, (unsigned long long)lock.rlim_cur >> 10),
+				    106);
+	}
 	if (err)
 		return err;
 	session->state.ring_bytes = session->rings.ring_bytes;
@@ -572,12 +578,15 @@ static struct error *build(struct session *session, const struct collector_live_
 		err = set_target(session, options);
 	if (err)
 		return err;
-	raise_descriptor_limit(session, options->watch_execs);
+	rlim_t n_descriptors = raise_descriptor_limit(session, options->watch_execs);
 	err = try_events(session);
 	if (!err)
 		err = open_rings(session, options->ring_bytes);
 	if (!err)
 		err = open_events(session);
+	if (err && error_get_number(err) == 107)
+		return error_wrap(err, "about %llu descriptors are needed",
+				  (unsigned long long)n_descriptors);
 	if (err)
 		return err;
 	if (options->watch_execs)
