@@ -41,6 +41,7 @@ static uint64_t hash_key(const struct image_key *key)
 	h = hash_bytes(h, key->build_id.bytes, key->build_id.size);
 	h = hash_mix(h ^ key->inode);
 	h = hash_mix(h ^ key->inode_generation);
+	h = hash_mix(h ^ key->is_module);
 	return hash_mix(h ^ ((uint64_t)key->device_major << 32 | key->device_minor));
 }
 
@@ -126,7 +127,7 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 	}
 	if (table->n >= IMAGE_MAX)
 		return IMAGE_INDEX_OVERFLOW;
-	uint32_t index = add(table, classify(key->path), key->path);
+	uint32_t index = add(table, key->is_module ? IMAGE_MODULE : classify(key->path), key->path);
 	struct image *image = &table->items[index];
 	image->build_id = key->build_id;
 	image->device_major = key->device_major;
@@ -136,7 +137,10 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 	image->has_inode = key->has_inode;
 	table->next_in_bucket[index] = (uint32_t)*bucket;
 	*bucket = index + 1;
-	find_canonical(table, index);
+	if (key->is_module)
+		image->canonical = IMAGE_INDEX_KERNEL;
+	else
+		find_canonical(table, index);
 	*is_new_out = true;
 	return index;
 }

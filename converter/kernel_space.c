@@ -38,11 +38,13 @@ void kernel_space_map(struct kernel_space *space, uint64_t start, uint64_t lengt
 		      uint64_t page_offset, const char *filename)
 {
 	static const char kernel[] = "[kernel.kallsyms]";
+	const struct image_key key = {.path = filename, .is_module = true};
+	bool is_new;
 	if (strncmp(filename, kernel, sizeof(kernel) - 1) != 0) {
-		/* Modules and the entry trampolines are the kernel too; the guest's kernel is not.
-		 */
+		/* Entry trampolines come as modules do; a guest's addresses are its own. */
 		if (strncmp(filename, "[guest", 6) != 0)
-			insert(space, start, length, page_offset, IMAGE_INDEX_KERNEL);
+			insert(space, start, length, page_offset,
+			       image_table_intern(space->images, &key, &is_new));
 		return;
 	}
 	const char *symbol = filename + sizeof(kernel) - 1;
@@ -66,5 +68,5 @@ void kernel_space_ksymbol(struct kernel_space *space, uint64_t start, uint32_t l
 uint32_t kernel_space_find(const struct kernel_space *space, uint64_t vaddr)
 {
 	const struct space_map *map = address_space_find(space->ranges, vaddr);
-	return map ? map->image : IMAGE_INDEX_KERNEL;
+	return map ? image_table_get(space->images, map->image)->canonical : IMAGE_INDEX_KERNEL;
 }

@@ -264,6 +264,7 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 	const struct image *image = get_image(s, location->image);
 	switch ((enum image_kind)image->kind) {
 	case IMAGE_KERNEL:
+	case IMAGE_MODULE:
 		return symbolize_kernel(s, index, location->address);
 	case IMAGE_FILE:
 	case IMAGE_VDSO:
