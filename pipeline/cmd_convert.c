@@ -28,6 +28,7 @@ struct convert_options {
 	struct conversion_options conversion;
 	const char *input, *output;
 	bool is_forced;
+	bool is_in_place; /* the output may be open elsewhere */
 };
 
 static struct error *set(void *context, int id, const char *value)
@@ -132,7 +133,8 @@ static struct error *run(const struct convert_options *convert, const struct cli
 	if (err)
 		return err;
 	struct output output;
-	err = output_open(&output, convert->output);
+	err = convert->is_in_place ? output_open_in_place(&output, convert->output)
+				   : output_open(&output, convert->output);
 	if (!err)
 		err = write_profile(convert, cli, &output);
 	output_close(&output);
@@ -182,7 +184,7 @@ static const struct cli_spec perf_to_profile_spec = {
 
 int cmd_convert_as_perf_to_profile(int argc, char **argv)
 {
-	struct convert_options convert = {0};
+	struct convert_options convert = {.is_in_place = true};
 	conversion_options_init(&convert.conversion);
 	struct cli cli;
 	int exit_code;

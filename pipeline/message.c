@@ -10,6 +10,8 @@
 #include "pipeline/explain.h"
 #include "pipeline/json_text.h"
 
+enum { BAD_USAGE = 1 }; /* its own text and the help say all */
+
 static bool is_set(const char *name)
 {
 	const char *value = getenv(name);
@@ -124,7 +126,7 @@ int message_error(const struct message *message, struct error *err)
 		.exit_code = message_exit_code(err),
 	};
 	const struct explain_entry *entry = explain_find(EXPLAIN_ERROR, number);
-	if (entry && error_get_code(err) != ERROR_USAGE) {
+	if (entry && number != BAD_USAGE) {
 		statement.why = entry->why;
 		statement.fix = entry->fix;
 	}
