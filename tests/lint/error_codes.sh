@@ -52,7 +52,7 @@ for folder in "base proto collector symcache converter forwarder pipeline".split
                         used.add(n)
                         if n not in numbers and n != 0:
                             faults.append("%s: %d is not in pipeline/explain.c" % (path[len(root) + 1:], n))
-        for number in re.findall(r"(?:\.number = |[A-Z_]+_NUMBER = )(\d+)", text):
+        for number in re.findall(r"(?:\.number = |\bERROR_[A-Z_]+ = |[A-Z_]+_NUMBER = |NO_CYCLES = )(\d+)", text):
             used.add(int(number))
             if int(number) not in numbers:
                 faults.append("%s: %s is not in pipeline/explain.c" % (path[len(root) + 1:], number))
