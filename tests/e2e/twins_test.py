@@ -54,7 +54,14 @@ def original_text():
 
 
 def check_twin(name, content):
-    profile_text.assert_same(text_of(write(out(name), content)), original_text(), name)
+    check_path(write(out(name), content), name)
+
+
+def check_path(path, what):
+    if text_of(path) != original_text():
+        # A binary of the whole host may have gone or come since; both once more, side by side.
+        del _cache["text"]
+        profile_text.assert_same(text_of(path), original_text(), what)
 
 
 def chunk_sizes(seed):
@@ -166,7 +173,7 @@ def test_folder_twins_by_cpu_and_by_thread():
 
     for name, part_of, n in (("cpu", by(perf.CPU, 4), 4), ("thread", by(perf.TID, 3), 3)):
         path = perf.split_folder(recording, out("folder-" + name), part_of, n)
-        profile_text.assert_same(text_of(path), original_text(), "folder by " + name)
+        check_path(path, "folder by " + name)
 
 
 def test_a_real_folder_of_perf_record_threads_has_all_samples():
