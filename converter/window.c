@@ -65,9 +65,19 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 
 void window_add(struct window *window, const struct perf_record *record)
 {
-	struct window_sample *item = &window->group[window->n_group++];
+	struct window_sample *item = &window->group[window->n_group];
 	const struct sample *sample = &item->sample;
-	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	struct thread *thread =
+		process_table_find_recent(window->processes, sample->pid, sample->tid);
+	if (UNLIKELY(!thread)) {
+		/* Making a thread may end another, whose sample waits in this group. */
+		window_flush(window);
+		window->group[0].sample = *sample;
+		item = &window->group[0];
+		sample = &item->sample;
+		thread = process_table_thread(window->processes, sample->pid, sample->tid);
+	}
+	window->n_group++;
 	item->event_index = record->event_index;
 	item->misc = record->misc;
 	item->label_set = labeler_label(&window->labeler, thread, sample);
