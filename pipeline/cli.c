@@ -78,7 +78,7 @@ const char *cli_nearest(const char *text, const char *const *names, size_t n)
 	size_t length = strlen(text);
 	if (length < 2 || length >= MAX_NAME_BYTES)
 		return NULL;
-	size_t best = length / 3 + 1;
+	size_t best = length < 6 ? 1 : length / 3; /* edits that still look like a slip */
 	const char *nearest = NULL;
 	for (size_t i = 0; i < n; i++) {
 		if (strlen(names[i]) >= MAX_NAME_BYTES)
