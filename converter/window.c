@@ -142,12 +142,12 @@ static uint32_t find_row(struct window *window, const struct window_sample *item
 {
 	if (!item->is_cached)
 		return add_row(window, item->stack, item->label_set);
-	/* A chain may be twice in one group, and the table may have grown since the first pass. */
-	struct chain_cache_slot *slot = chain_cache_find(&window->chains, item->hash);
-	if (slot->sample_plus_1)
-		return slot->sample_plus_1 - 1;
-	uint32_t row = add_row(window, item->stack, item->label_set);
-	chain_cache_claim(&window->chains, slot, item->hash, row);
+	/* A chain may be twice in one group. */
+	uint32_t row = chain_cache_find(&window->chains, item->hash);
+	if (row != CHAIN_CACHE_NONE)
+		return row;
+	row = add_row(window, item->stack, item->label_set);
+	chain_cache_put(&window->chains, item->hash, row);
 	return row;
 }
 
@@ -155,21 +155,19 @@ void window_flush(struct window *window)
 {
 	for (uint32_t i = 0; i < window->n_group; i++) {
 		struct window_sample *item = &window->group[i];
-		const struct chain_cache_slot *slot =
-			item->is_cached ? chain_cache_find(&window->chains, item->hash) : NULL;
-		if (slot && slot->sample_plus_1) {
-			item->row = slot->sample_plus_1 - 1;
+		item->row = item->is_cached ? chain_cache_find(&window->chains, item->hash)
+					    : CHAIN_CACHE_NONE;
+		if (item->row != CHAIN_CACHE_NONE) {
 			__builtin_prefetch(profile_values(window->profile, item->row), 1);
 			continue;
 		}
-		item->row = PROFILE_NONE;
 		item->stack =
 			build_stack(window, &item->sample, item->event_index, item->misc, NULL, 0);
 		profile_prefetch_sample(window->profile, item->stack, item->label_set);
 	}
 	for (uint32_t i = 0; i < window->n_group; i++) {
 		const struct window_sample *item = &window->group[i];
-		uint32_t row = item->row != PROFILE_NONE ? item->row : find_row(window, item);
+		uint32_t row = item->row != CHAIN_CACHE_NONE ? item->row : find_row(window, item);
 		add_values(window, &item->sample, item->event_index, row);
 	}
 	window->n_group = 0;

@@ -32,7 +32,7 @@ struct window_sample {
 	uint32_t event_index;
 	uint32_t label_set;
 	uint32_t stack; /* of a new chain */
-	uint32_t row;	/* of a known chain, or PROFILE_NONE */
+	uint32_t row;	/* of a known chain, or CHAIN_CACHE_NONE */
 	uint16_t misc;
 	bool is_cached; /* chain and context decide the stack alone, so the chain cache may answer
 			 */
