@@ -86,6 +86,9 @@ static struct error *set_events(struct session *session,
 		.frequency_hz = limit_frequency(session, options->frequency_hz),
 		.period = options->period,
 	};
+	/* Which group a sample belongs to, also when its process was never seen to start. */
+	uint64_t cgroup_field =
+		event_open_has_field(PERF_SAMPLE_CGROUP) ? (uint64_t)PERF_SAMPLE_CGROUP : 0;
 	session->n_sampling = list->n;
 	session->info.n_events = list->n + 1;
 	session->info.events = mem_zalloc(list->n + 1, sizeof(*session->info.events));
@@ -94,12 +97,14 @@ static struct error *set_events(struct session *session,
 		event_attr_set_sampling(attr, &sampling);
 		perf_attr_set(attr, PERF_ATTR_INHERIT, is_of_tasks(session));
 		perf_attr_set(attr, PERF_ATTR_ENABLE_ON_EXEC, session->scope == COLLECTOR_COMMAND);
+		attr->sample_type |= cgroup_field;
 		set_event(session, i, attr, list->events[i].name);
 	}
 	event_attr_set_side_band(&side_band);
 	perf_attr_set(&side_band, PERF_ATTR_INHERIT, is_of_tasks(session));
 	/* Runs before /proc is read, so that nothing falls in between. */
 	perf_attr_set(&side_band, PERF_ATTR_DISABLED, 0);
+	side_band.sample_type |= cgroup_field;
 	set_event(session, list->n, &side_band, "dummy:HG");
 	session->layout = session->info.events[0].layout;
 	return NULL;
