@@ -30,6 +30,8 @@ struct converter {
 
 	struct window window;
 	struct converter_totals totals;
+	struct converter_totals published;    /* as far as base/stats was told */
+	struct converter_totals window_start; /* when the last window ended */
 };
 
 struct converter *converter_new(const struct converter_config *config,
@@ -213,11 +215,28 @@ static bool feed_side_band(struct converter *converter, const struct perf_record
 	}
 }
 
+/* Tells base/stats what the totals grew by. */
+static void publish(struct converter *converter)
+{
+	const struct converter_totals *t = &converter->totals, *p = &converter->published;
+	stats_add(STAT_SAMPLES_TAKEN, t->taken - p->taken);
+	stats_add(STAT_SAMPLES_WRITTEN, t->written - p->written);
+	stats_add(STAT_SAMPLES_MALFORMED, t->malformed - p->malformed);
+	stats_add(STAT_SAMPLES_NO_EVENT, t->no_event - p->no_event);
+	stats_add(STAT_SAMPLES_FILTERED, t->filtered - p->filtered);
+	stats_add(STAT_SAMPLES_LOST, t->lost_samples - p->lost_samples);
+	stats_add(STAT_EVENTS_LOST, t->lost_events - p->lost_events);
+	stats_add(STAT_THROTTLED, t->throttled - p->throttled);
+	stats_add(STAT_USER_STACKS_SKIPPED, t->user_stacks_skipped - p->user_stacks_skipped);
+	stats_add(STAT_RECORDS_UNKNOWN, t->unknown_records - p->unknown_records);
+	stats_add(STAT_RECORDS_MALFORMED, t->malformed_records - p->malformed_records);
+	converter->published = converter->totals;
+}
+
 struct error *converter_feed(void *context, const struct perf_record *records, size_t n)
 {
 	struct converter *converter = context;
 	struct converter_totals *totals = &converter->totals;
-	uint64_t taken = totals->taken, written = totals->written;
 	for (size_t i = 0; i < n; i++) {
 		if (records[i].type == PERF_RECORD_SAMPLE) {
 			feed_sample(converter, &records[i]);
@@ -229,8 +248,7 @@ struct error *converter_feed(void *context, const struct perf_record *records, s
 	window_flush(&converter->window);
 	totals->written = converter->window.n_written;
 	stats_add(STAT_RECORDS_READ, n);
-	stats_add(STAT_SAMPLES_TAKEN, totals->taken - taken);
-	stats_add(STAT_SAMPLES_WRITTEN, totals->written - written);
+	publish(converter);
 	return NULL;
 }
 
@@ -272,11 +290,36 @@ static void add_event_comments(const struct converter *converter)
 				       converter->window.columns.ns_per_sample));
 }
 
+/* What became of this window's samples. */
+static void add_count_comments(const struct converter *converter)
+{
+	const struct converter_totals *t = &converter->totals, *w = &converter->window_start;
+	struct profile *profile = converter->window.profile;
+	const struct {
+		const char *name;
+		uint64_t n;
+	} counts[] = {
+		{"lost_events", t->lost_events - w->lost_events},
+		{"lost_samples", t->lost_samples - w->lost_samples},
+		{"dropped_malformed", t->malformed - w->malformed},
+		{"dropped_no_event", t->no_event - w->no_event},
+		{"left_out", t->filtered - w->filtered},
+		{"throttled", t->throttled - w->throttled},
+		{"user_stacks_not_unwound", t->user_stacks_skipped - w->user_stacks_skipped},
+	};
+	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written",
+					t->taken - w->taken, t->written - w->written));
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		if (counts[i].n)
+			add_comment(profile,
+				    mem_format("%s: %" PRIu64, counts[i].name, counts[i].n));
+	}
+}
+
 /* Facts for people; nothing reads them to work. */
 static void add_comments(const struct converter *converter)
 {
 	const struct perf_source_info *source = converter->source;
-	const struct converter_totals *t = &converter->totals;
 	struct profile *profile = converter->window.profile;
 	if (source->hostname)
 		add_comment(profile, mem_format("host: %s", source->hostname));
@@ -286,23 +329,7 @@ static void add_comments(const struct converter *converter)
 	if (source->cmdline)
 		add_comment(profile, mem_format("command: %s", source->cmdline));
 	add_event_comments(converter);
-	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written", t->taken,
-					t->written));
-	if (t->lost_events)
-		add_comment(profile, mem_format("lost_events: %" PRIu64, t->lost_events));
-	if (t->lost_samples)
-		add_comment(profile, mem_format("lost_samples: %" PRIu64, t->lost_samples));
-	if (t->malformed)
-		add_comment(profile, mem_format("dropped_malformed: %" PRIu64, t->malformed));
-	if (t->no_event)
-		add_comment(profile, mem_format("dropped_no_event: %" PRIu64, t->no_event));
-	if (t->filtered)
-		add_comment(profile, mem_format("left_out: %" PRIu64, t->filtered));
-	if (t->throttled)
-		add_comment(profile, mem_format("throttled: %" PRIu64, t->throttled));
-	if (t->user_stacks_skipped)
-		add_comment(profile, mem_format("user_stacks_not_unwound: %" PRIu64,
-						t->user_stacks_skipped));
+	add_count_comments(converter);
 	add_trusted_files(converter);
 }
 
@@ -350,6 +377,7 @@ struct error *converter_finish(struct converter *converter,
 	deferred_flush(&converter->deferred, finish_deferred, converter);
 	window_update_events(&converter->window);
 	converter->totals.written = converter->window.n_written;
+	publish(converter);
 	struct error *err = check_event(converter);
 	if (err)
 		return err;
@@ -368,6 +396,7 @@ struct error *converter_finish(struct converter *converter,
 	converter->totals.n_locations = converter->window.locations.n;
 	set_times(converter);
 	add_comments(converter);
+	converter->window_start = converter->totals;
 	*out = window_take_profile(&converter->window);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "converter/converter.h"
 #include "proto/pprof_encode.h"
 #include "tests/support/profile_dump.h"
@@ -546,6 +547,29 @@ static void make_stream(struct fixture *f, uint64_t seed, int n)
 		random_record(f, &seed);
 }
 
+/* What is read in one place must be found in the metrics: they add up as the totals do. */
+static void converter_counts_go_to_the_metrics(void **state)
+{
+	(void)state;
+	struct fixture f;
+	stats_reset();
+	fixture_init(&f, N_EVENTS, false);
+	f.config.exclude_pid = 3;
+	open_converter(&f);
+	make_stream(&f, 4711, 5000);
+	feed_in_batches(&f, 100);
+	profile_free(finish(&f));
+	const struct converter_totals *t = converter_get_totals(f.converter);
+	assert_int_equal(stats_get(STAT_SAMPLES_TAKEN), t->taken);
+	assert_int_equal(stats_get(STAT_SAMPLES_TAKEN), stats_get(STAT_SAMPLES_WRITTEN) +
+								stats_get(STAT_SAMPLES_MALFORMED) +
+								stats_get(STAT_SAMPLES_NO_EVENT) +
+								stats_get(STAT_SAMPLES_FILTERED));
+	assert_int_equal(stats_get(STAT_SAMPLES_WRITTEN), t->written);
+	assert_int_equal(stats_get(STAT_RECORDS_READ), f.maker.n);
+	fixture_fini(&f);
+}
+
 static void converter_keeps_every_sample_of_a_random_stream(void **state)
 {
 	(void)state;
@@ -639,6 +663,7 @@ int main(void)
 		cmocka_unit_test(converter_exec_record_gives_the_command_line),
 		cmocka_unit_test(converter_refuses_mappings_that_wrap),
 		cmocka_unit_test(converter_tells_of_its_progress),
+		cmocka_unit_test(converter_counts_go_to_the_metrics),
 		cmocka_unit_test(converter_keeps_every_sample_of_a_random_stream),
 		cmocka_unit_test(converter_gives_the_same_bytes_for_the_same_input),
 		cmocka_unit_test(converter_result_depends_on_neither_batches_nor_byte_order),
