@@ -241,7 +241,7 @@ def test_only_the_cgroup_and_what_lies_below_is_sampled():
 def test_a_command_s_threads_forks_and_exec_chains_have_their_names():
     compile_c(BURN_SOURCE, out("burnt"))
     threads, forks = compile_c(THREADS_SOURCE, out("threads")), compile_c(FORKS_SOURCE, out("forks"))
-    script = "echo go | %s 2 1 0.2; echo go | %s 2 0.2; exec env X=1 sh -c 'exec %s 3000'" % (threads, forks, out("burnt"))
+    script = "echo go | %s 2 1 0.2; echo go | %s 2 0.2; exec env X=1 sh -c 'exec %s 1200'" % (threads, forks, out("burnt"))
     done = run("record", "-F", str(HZ), "--labels", "comm,pid,process", "--processes", out("p.jsonl"), "-o", out("c.pb.gz"),
                "--", "sh", "-c", script, check=0)
     recording = Recording(out("c.pb.gz"))
@@ -260,8 +260,8 @@ def test_a_command_s_threads_forks_and_exec_chains_have_their_names():
     chain = [(p["comm"], p["argv"]) for p in map(json.loads, open(out("p.jsonl"))) if p["pid"] == pid]
     assert [comm for comm, _ in chain] == ["sh", "env", "sh", "burnt"], (chain, done.stderr)
     known = [argv for _, argv in chain if argv]
-    assert all(argv in (["sh", "-c", script], ["env", "X=1", "sh", "-c", "exec %s 3000" % out("burnt")],
-                        ["sh", "-c", "exec %s 3000" % out("burnt")], [out("burnt"), "3000"]) for argv in known), known
+    assert all(argv in (["sh", "-c", script], ["env", "X=1", "sh", "-c", "exec %s 1200" % out("burnt")],
+                        ["sh", "-c", "exec %s 1200" % out("burnt")], [out("burnt"), "1200"]) for argv in known), known
 
 
 def test_cpu_seconds_are_those_of_the_kernel():
