@@ -65,7 +65,8 @@ struct image_table {
 	uint32_t n, capacity;
 	struct hash_map by_key;	     /* hash of all that identifies → newest index + 1 */
 	struct hash_map by_build_id; /* hash → index */
-	uint32_t *next_in_bucket;    /* older image with the same key hash + 1, 0 = none */
+	uint64_t seed;
+	uint32_t *next_in_bucket; /* older image with the same key hash + 1, 0 = none */
 };
 
 /* What a mapping record says. */
