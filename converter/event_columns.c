@@ -74,7 +74,7 @@ static void reduce_name(const struct perf_event_info *event, char out[NAME_MAX_B
 		used--;
 	out[used] = '\0';
 	if (!used)
-		strcpy(out, "event");
+		memcpy(out, "event", sizeof("event"));
 }
 
 /*
