@@ -5,6 +5,8 @@ from support import *
 import support_perf_data as perf
 import support_profile_text as profile_text
 import support_swap
+from support_pprof import Pprof
+from support_recording import record
 
 there = folder()
 SCRIPT = ("i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; for k in 1 2 3 4 5 6; do /bin/true; (:) ; done; "
@@ -18,15 +20,7 @@ def out(name):
 
 def perf_record(*words, stdout=None):
     """A system-wide recording with stacks of a few processes."""
-    need_sampling()
-    command = [find_perf(), "record", "-N", "-F", "999", "-a", "-g", *words, "--", "sh", "-c", SCRIPT]
-    for _ in range(3):  # perf 6.1 itself now and then dies of processes that end meanwhile
-        done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120)
-        if done.returncode == 0:
-            return
-        if stdout:
-            stdout.seek(0), stdout.truncate()
-    raise Skip("perf record %s: %s" % (" ".join(words), done.stderr.decode("utf-8", "replace")[-200:]))
+    record("-F", "999", "-a", "-g", *words, command=["sh", "-c", SCRIPT], stdout=stdout)
 
 
 def original():
@@ -195,7 +189,7 @@ def check_totals_against_perf(name):
     """Samples per process as perf script counts them."""
     run("convert", "-i", out(name), "-o", out(name + ".pb.gz"), check=0)
     ours = {}
-    for _, values, labels in Profile(out(name + ".pb.gz")).samples:
+    for _, values, labels in Pprof(out(name + ".pb.gz")).samples:
         key = labels.get("pid", 0)
         ours[key] = ours.get(key, 0) + values[0]
     theirs = {}
