@@ -93,24 +93,20 @@ void window_add(struct window *window, const struct perf_record *record)
 		window_flush(window);
 }
 
-static uint32_t build_stack(struct window *window, const struct sample *sample,
-			    uint32_t event_index, uint16_t misc, const uint8_t *deferred,
-			    uint64_t n_deferred)
+static struct stack_input stack_input_of(const struct window *window, const struct sample *sample,
+					 uint32_t event_index, uint16_t misc)
 {
 	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
 	const struct thread *thread =
 		process_table_recent(window->processes, sample->pid, sample->tid);
-	const struct stack_input input = {
+	return (struct stack_input){
 		.sample = sample,
 		.space = thread->process->space,
 		.misc = misc,
 		.is_swapped = window->source->is_swapped,
 		.has_lbr_stack = sample->n_branches &&
 				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
-		.deferred = deferred,
-		.n_deferred = n_deferred,
 	};
-	return stack_build(&window->stacks, &input);
 }
 
 static uint32_t add_row(struct window *window, uint32_t stack, uint32_t label_set)
@@ -151,9 +147,12 @@ static uint32_t find_row(struct window *window, const struct window_sample *item
 	return row;
 }
 
-void window_flush(struct window *window)
+/* Reads new chains from first on until the builder has enough; the index behind the last sample. */
+static uint32_t read_chains(struct window *window, uint32_t first)
 {
-	for (uint32_t i = 0; i < window->n_group; i++) {
+	uint32_t i = first;
+	stack_begin(&window->stacks);
+	for (; i < window->n_group && !stack_is_full(&window->stacks); i++) {
 		struct window_sample *item = &window->group[i];
 		item->row = item->is_cached ? chain_cache_find(&window->chains, item->hash)
 					    : CHAIN_CACHE_NONE;
@@ -161,14 +160,40 @@ void window_flush(struct window *window)
 			__builtin_prefetch(profile_values(window->profile, item->row), 1);
 			continue;
 		}
-		item->stack =
-			build_stack(window, &item->sample, item->event_index, item->misc, NULL, 0);
+		const struct stack_input input =
+			stack_input_of(window, &item->sample, item->event_index, item->misc);
+		item->chain = stack_read(&window->stacks, &input);
+	}
+	return i;
+}
+
+static void build_stacks(struct window *window, uint32_t first, uint32_t end)
+{
+	stack_locate(&window->stacks);
+	for (uint32_t i = first; i < end; i++) {
+		if (window->group[i].row == CHAIN_CACHE_NONE)
+			stack_join(&window->stacks, &window->group[i].chain);
+	}
+	for (uint32_t i = first; i < end; i++) {
+		struct window_sample *item = &window->group[i];
+		if (item->row != CHAIN_CACHE_NONE)
+			continue;
+		item->stack = stack_finish(&window->stacks, &item->chain);
 		profile_prefetch_sample(window->profile, item->stack, item->label_set);
 	}
-	for (uint32_t i = 0; i < window->n_group; i++) {
-		const struct window_sample *item = &window->group[i];
-		uint32_t row = item->row != CHAIN_CACHE_NONE ? item->row : find_row(window, item);
-		add_values(window, &item->sample, item->event_index, row);
+}
+
+void window_flush(struct window *window)
+{
+	for (uint32_t first = 0, end; first < window->n_group; first = end) {
+		end = read_chains(window, first);
+		build_stacks(window, first, end);
+		for (uint32_t i = first; i < end; i++) {
+			const struct window_sample *item = &window->group[i];
+			uint32_t row =
+				item->row != CHAIN_CACHE_NONE ? item->row : find_row(window, item);
+			add_values(window, &item->sample, item->event_index, row);
+		}
 	}
 	window->n_group = 0;
 }
@@ -179,8 +204,11 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 	window_flush(window);
 	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
 	uint32_t label_set = labeler_label(&window->labeler, thread, sample);
-	uint32_t stack =
-		build_stack(window, sample, record->event_index, record->misc, chain, n_chain);
+	struct stack_input input =
+		stack_input_of(window, sample, record->event_index, record->misc);
+	input.deferred = chain;
+	input.n_deferred = n_chain;
+	uint32_t stack = stack_build(&window->stacks, &input);
 	add_values(window, sample, record->event_index, add_row(window, stack, label_set));
 }
 

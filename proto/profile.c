@@ -339,6 +339,16 @@ static uint32_t push_path(struct profile *profile, const uint32_t *locations, pt
 	return node;
 }
 
+void profile_prefetch_stack(const struct profile *profile, const uint32_t *locations, uint32_t n)
+{
+	const struct profile_index *index = profile->index;
+	uint32_t hash = index->stack_hashes[0];
+	for (uint32_t i = n; i-- > 0;) {
+		hash = hash_pair(index->seed, hash, locations[i]);
+		index_table_prefetch(&index->stacks, hash);
+	}
+}
+
 uint32_t profile_stack_path(struct profile *profile, const uint32_t *locations, uint32_t n)
 {
 	return push_path(profile, locations, 1, n);
