@@ -272,7 +272,7 @@ static struct error *set_global(const struct cli_spec *spec, struct cli *cli, in
 				const char *value)
 {
 	static const char *const colors[] = {"auto", "always", "never"};
-	size_t index;
+	size_t index = 0;
 	struct error *err;
 	switch (id) {
 	case GLOBAL_QUIET:

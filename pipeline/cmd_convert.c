@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf.data to pprof, and the same in the calling form of perf_to_profile. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static char *derive_output(const char *input)
 
 static struct error *check_paths(const struct convert_options *convert)
 {
+	assert(convert->input && convert->output);
 	struct stat input, output;
 	if (stat(convert->input, &input) == 0 && stat(convert->output, &output) == 0 &&
 	    input.st_dev == output.st_dev && input.st_ino == output.st_ino &&

@@ -12,19 +12,15 @@
 
 enum { BAD_USAGE = 1 }; /* its own text and the help say all */
 
-static bool is_set(const char *name)
-{
-	const char *value = getenv(name);
-	return value && value[0] != '\0';
-}
-
 bool message_wants_color(enum message_color choice, int fd)
 {
 	if (choice != MESSAGE_COLOR_AUTO)
 		return choice == MESSAGE_COLOR_ALWAYS;
-	if (is_set("NO_COLOR"))
+	const char *no_color = getenv("NO_COLOR");
+	if (no_color && no_color[0])
 		return false;
-	if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+	const char *force = getenv("CLICOLOR_FORCE");
+	if (force && force[0] && strcmp(force, "0") != 0)
 		return true;
 	const char *term = getenv("TERM");
 	return isatty(fd) && term && strcmp(term, "dumb") != 0;
