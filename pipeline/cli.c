@@ -254,7 +254,7 @@ static struct error *unknown_option(const struct cli_spec *spec, const char *nam
 
 static struct error *set_format(const struct cli_spec *spec, struct cli *cli, const char *value)
 {
-	size_t index;
+	size_t index = 0;
 	struct error *err =
 		cli_parse_choice("--format", value, format_names, ARRAY_LEN(format_names), &index);
 	if (err)
