@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings made by perf on this host, for tests that need real ones."""
 import subprocess
+import time
 
 from support import Skip, find_perf, need_sampling
 
@@ -9,7 +10,8 @@ def record(*words, command, stdout=None, env=None):
     """perf record WORDS -- COMMAND, outside perf's own build-id cache; stdout: a file for -o -."""
     need_sampling()
     line = [find_perf(), "record", "-N", *words, "--", *command]
-    for _ in range(4):  # perf 6.1 itself now and then dies of processes that end meanwhile
+    for attempt in range(8):  # perf 6.1 itself dies now and then ("stack smashing detected")
+        time.sleep(attempt and 1)
         done = subprocess.run(line, stdout=stdout or subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                               timeout=120, env=env)
         if done.returncode == 0:
