@@ -53,6 +53,13 @@ void window_update_events(struct window *window)
 	event_columns_update(&window->columns, window->source, window->only_event, window->profile);
 }
 
+static bool has_lbr_stack(const struct window *window, const struct sample *sample,
+			  uint32_t event_index)
+{
+	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
+	return sample->n_branches && attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+}
+
 /* What beside the chain's words decides which row a sample adds to. */
 static uint64_t chain_context(const struct window *window, const struct window_sample *item,
 			      const struct thread *thread)
@@ -81,8 +88,8 @@ void window_add(struct window *window, const struct perf_record *record)
 	item->event_index = record->event_index;
 	item->misc = record->misc;
 	item->label_set = labeler_label(&window->labeler, thread, sample);
-	/* Branches are part of what an LBR stack is made of. */
-	item->is_cached = sample->n_branches == 0;
+	/* An LBR stack is made of branches too, which the cache does not know. */
+	item->is_cached = !has_lbr_stack(window, sample, record->event_index);
 	if (item->is_cached) {
 		item->hash = chain_cache_hash(&window->chains, sample->chain,
 					      (size_t)sample->n_chain * sizeof(uint64_t),
@@ -96,7 +103,6 @@ void window_add(struct window *window, const struct perf_record *record)
 static struct stack_input stack_input_of(const struct window *window, const struct sample *sample,
 					 uint32_t event_index, uint16_t misc)
 {
-	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
 	const struct thread *thread =
 		process_table_recent(window->processes, sample->pid, sample->tid);
 	return (struct stack_input){
@@ -104,8 +110,7 @@ static struct stack_input stack_input_of(const struct window *window, const stru
 		.space = thread->process->space,
 		.misc = misc,
 		.is_swapped = window->source->is_swapped,
-		.has_lbr_stack = sample->n_branches &&
-				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
+		.has_lbr_stack = has_lbr_stack(window, sample, event_index),
 	};
 }
 
