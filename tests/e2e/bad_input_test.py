@@ -4,6 +4,7 @@ import random
 from support import *
 import support_limits as limits
 import support_perf_data as perf
+from support_pprof_maker import field as proto, varint
 from support_recording import record
 
 there = folder()
@@ -418,22 +419,6 @@ def test_zstd_bombs():
 
 
 # --- pprof ---
-
-def varint(value):
-    value &= (1 << 64) - 1
-    made = bytearray()
-    while value > 127:
-        made.append(value & 127 | 128)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
-
-
-def proto(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
 
 def pprof_profile():
     path = out("good.pb")
