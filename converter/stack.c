@@ -203,6 +203,7 @@ struct walk {
 	const struct stack_input *input;
 	enum mode mode;
 	bool is_exact; /* the next address is where the CPU was, not where a call returns to */
+	bool is_user_part;
 };
 
 static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
@@ -211,10 +212,16 @@ static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t entry = sample_u64(entries, (size_t)i, is_swapped);
 		if (entry >= PERF_CONTEXT_MAX) {
+			enum mode mode = mode_of_marker(entry, walk->mode);
+			/* The user part is the last: small negative numbers there lay on a stack
+			 * that was walked astray. */
+			if (walk->is_user_part && mode != MODE_USER)
+				continue;
 			/* The first address behind a marker is the interrupted one, or just behind
 			 * a syscall. */
-			walk->mode = mode_of_marker(entry, walk->mode);
+			walk->mode = mode;
 			walk->is_exact = true;
+			walk->is_user_part |= entry == PERF_CONTEXT_USER;
 			if (entry == PERF_CONTEXT_USER_DEFERRED)
 				i++; /* its cookie */
 			continue;
