@@ -78,6 +78,7 @@ static bool feed_mmap(struct scene *scene, const struct record_view *view)
 	    (view->record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
 		kernel_space_map(&scene->kernel, mmap.start, mmap.length, mmap.page_offset,
 				 mmap.filename);
+		kernel_space_identify(&scene->kernel, mmap.filename, &mmap.build_id);
 		return true;
 	}
 	if (mmap.length > UINT64_MAX - mmap.start || mmap.length > UINT64_MAX - mmap.page_offset)

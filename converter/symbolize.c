@@ -140,7 +140,7 @@ static struct build_id find_kernel_build_id(const struct symbolize_input *input)
 		if (strncmp(entry->filename, "[kernel.kallsyms]", 17) == 0)
 			return entry->id;
 	}
-	return (struct build_id){0};
+	return input->kernel->build_id;
 }
 
 static void open_kernel(const struct symbolize_input *input)

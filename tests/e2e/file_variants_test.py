@@ -368,6 +368,23 @@ def test_time_is_never_1970():  # FR-85
         assert taken == 0 or abs(taken - time.time_ns()) < 60e9, (taken, done.stderr)
 
 
+def test_build_ids_inside_mappings_identify_the_kernel_of_a_pipe():  # FR-67
+    with open(out("buildid-mmap.data"), "wb") as stdout:
+        record("-F", "999", "-a", "-g", "--buildid-mmap", "-o", "-", stdout=stdout, command=["sh", "-c", WORKLOAD])
+    made = perf.read(out("buildid-mmap.data"))
+    ids = [r.body[36:36 + r.body[32]].hex() for r in made.records if r.kind == perf.MMAP2 and b"[kernel.kallsyms]" in r.body]
+    if not ids or made.features.get(perf.FEATURE_BUILD_ID):
+        raise Skip("this perf puts no build-id into the kernel's mapping")
+    profile, _ = convert(out("buildid-mmap.data"))
+    kernel = next(m for m in profile.mappings if profile.text(m.get(5, 0)) == "[kernel.kallsyms]")
+    assert profile.text(kernel.get(6, 0)) == ids[0], (profile.text(kernel.get(6, 0)), ids)
+    assert kernel.get(2, 0) >= 1 << 63, "the kernel's mapping reaches into user space: %#x" % kernel.get(2, 0)
+    with open("/proc/kallsyms") as source:
+        if not any(int(line.split()[0], 16) for line in source if line.split()[2] == "_text"):
+            raise Skip("kernel names are hidden on this host")
+    assert any(location[4] for location in profile.locations if location.get(2) == kernel[1]), "no kernel names"
+
+
 def test_a_recording_without_samples_is_said():  # FR-86
     recording = base()[1]
     idle = recording.with_records([r for r in recording.records if r.kind != perf.SAMPLE])
