@@ -128,41 +128,36 @@ static void add_single_columns(struct event_columns *columns, struct profile *pr
 	}
 }
 
-/*
- * Moves the rows of samples that are already there: an event's columns go to their new place. The
- * estimate of a single event stays as long as that is the only one.
- */
-static void move_values(const struct event_columns *old, const struct event_columns *new,
-			struct profile *profile)
+/* Samples that are there already follow their event to its new place. */
+static void move_rows(const struct event_columns *old, const struct event_columns *new,
+		      struct profile *profile, uint32_t width)
 {
-	uint32_t n_samples = profile->samples.n;
-	if (!n_samples)
-		return;
-	bool keeps_estimate = old->ns_per_sample && new->ns_per_sample;
-	uint32_t n_moved = COLUMNS_PER_EVENT + keeps_estimate;
-	uint32_t n_values = n_samples * new->n_columns;
-	int64_t *values = mem_zalloc(n_values, sizeof(*values));
-	for (uint32_t i = 0; i < n_samples; i++) {
-		const int64_t *from = profile->values.items + (size_t)i * old->n_columns;
-		int64_t *to = values + (size_t)i * new->n_columns;
-		for (uint32_t e = 0; e < old->n_events; e++) {
-			uint32_t a = old->first_column[e], b = new->first_column[e];
-			if (a != EVENT_COLUMN_NONE && b != EVENT_COLUMN_NONE)
-				memcpy(to + b, from + a, n_moved * sizeof(*to));
-		}
+	uint32_t *new_column CLEANUP(cleanup_mem) =
+		mem_zalloc((size_t)old->n_events * COLUMNS_PER_EVENT + 1, sizeof(*new_column));
+	for (uint32_t e = 0; e < old->n_events; e++) {
+		if (old->first_column[e] != EVENT_COLUMN_NONE)
+			new_column[old->first_column[e]] = new->first_column[e];
 	}
-	mem_free(profile->values.items);
-	profile->values.items = values;
-	profile->values.n = profile->values.capacity = n_values;
+	profile_move_rows(profile, width, new_column);
 }
 
-static void choose_events(struct event_columns *columns, const struct perf_source_info *source,
-			  const char *only)
+/* An event that has samples stays, also a dummy that was better than nothing. */
+static bool is_in_use(const struct event_columns *old, const struct profile *profile,
+		      uint32_t event)
+{
+	return profile->samples.n && event < old->n_events &&
+	       old->first_column[event] != EVENT_COLUMN_NONE;
+}
+
+static void choose_events(struct event_columns *columns, const struct event_columns *old,
+			  const struct perf_source_info *source, const char *only,
+			  const struct profile *profile)
 {
 	for (int take_dummies = 0; take_dummies < 2 && !columns->n_used; take_dummies++) {
 		for (uint32_t e = 0; e < source->n_events; e++) {
 			bool is_used = only ? is_named(&source->events[e], only)
-					    : take_dummies || !is_dummy(&source->events[e]);
+					    : take_dummies || !is_dummy(&source->events[e]) ||
+						       is_in_use(old, profile, e);
 			columns->first_column[e] = is_used ? 0 : EVENT_COLUMN_NONE;
 			if (is_used && columns->main_event == EVENT_COLUMN_NONE)
 				columns->main_event = e;
@@ -179,12 +174,9 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 		.n_events = source->n_events,
 		.main_event = EVENT_COLUMN_NONE,
 	};
-	choose_events(&new, source, only);
+	choose_events(&new, columns, source, only, profile);
 	/* Asked for one event: all of that name (the core types of a hybrid CPU) add up. */
 	new.is_single = only || new.n_used <= 1;
-	/* A profile takes sample types while it has no rows; those it has get theirs at the end. */
-	uint32_t n_samples = profile->samples.n;
-	profile->samples.n = 0;
 	profile->sample_types.n = 0;
 	if (new.main_event == EVENT_COLUMN_NONE) {
 		profile_add_sample_type(profile, "samples", "count");
@@ -200,7 +192,12 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 			add_event_columns(profile, &source->events[e], &taken);
 		}
 	}
-	new.n_columns = profile->sample_types.n;
+	/* One event a row: with several, most columns of most rows would be 0. */
+	uint32_t width = new.is_single ? profile->sample_types.n : COLUMNS_PER_EVENT;
+	if (profile->samples.n)
+		move_rows(columns, &new, profile, width);
+	else
+		profile_set_row_width(profile, width);
 	if (new.main_event != EVENT_COLUMN_NONE) {
 		set_period(&new, profile, &source->events[new.main_event]);
 		/* The measure: cpu where there is an estimate, else the column behind the count. */
@@ -210,8 +207,6 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 		profile->period_type = profile->sample_types.items[0];
 		profile->period = 1;
 	}
-	profile->samples.n = n_samples;
-	move_values(columns, &new, profile);
 	event_columns_fini(columns);
 	*columns = new;
 }
