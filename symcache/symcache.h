@@ -136,7 +136,9 @@ struct kernel_query {
 	struct build_id build_id; /* empty when unknown */
 	const char *os_release;	  /* NULL when unknown */
 	bool is_this_host;	  /* live: names of the running kernel are right by definition */
-	uint64_t text_start;	  /* recorded address of relocation_symbol, 0 when unknown */
+	bool is_same_release; /* host, release and machine are this host's: taken for it, in want of
+				 a build-id, when the relocation symbol lies where it lay */
+	uint64_t text_start;  /* recorded address of relocation_symbol, 0 when unknown */
 	const char *relocation_symbol; /* "_text" or "_stext", NULL when unknown */
 };
 
