@@ -24,14 +24,13 @@ static const struct {
 	uint8_t read_format;
 } features[] = {
 	{NOT_A_FLAG, PERF_FORMAT_LOST}, /* 6.0 */
-	{PERF_ATTR_BUILD_ID, 0},	/* 5.12 */
 	{PERF_ATTR_TEXT_POKE, 0},	/* 5.9 */
 	{PERF_ATTR_CGROUP, 0},		/* 5.7 */
 	{PERF_ATTR_BPF_EVENT, 0},	/* 5.1 */
 	{PERF_ATTR_KSYMBOL, 0},		/* 5.1 */
 	{PERF_ATTR_NAMESPACES, 0},	/* 4.12; needs CAP_PERFMON */
 };
-enum { FEATURE_NAMESPACES = 6 };
+enum { FEATURE_NAMESPACES = 5 };
 
 static bool has_feature(const struct perf_event_attr *attr, size_t i)
 {
