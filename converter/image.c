@@ -196,6 +196,7 @@ void image_open(struct image *image, const struct perf_source_info *source, stru
 		.inode = image->inode,
 		.inode_generation = image->inode_generation,
 		.has_inode = image->has_inode,
+		.recorded_at_ns = source->is_live ? 0 : source->recorded_at_ns,
 	};
 	image->module = symcache_module(cache, &query);
 }

@@ -46,6 +46,9 @@ struct module_query {
 	uint32_t device_major, device_minor;
 	uint64_t inode, inode_generation;
 	bool has_inode;
+	/* Wall time (ns) by which the recording was made: a file without a build-id that was
+	 * written to after that is another one. 0 = any will do. */
+	uint64_t recorded_at_ns;
 };
 
 /* Why the file behind a module is or is not used. */
