@@ -14,6 +14,7 @@ enum { COLUMNS_PER_EVENT = 2, NAME_MAX_BYTES = 200 };
 void event_columns_fini(struct event_columns *columns)
 {
 	mem_free(columns->first_column);
+	hash_map_fini(&columns->names);
 	*columns = (struct event_columns){0};
 }
 
@@ -166,9 +167,60 @@ static void choose_events(struct event_columns *columns, const struct event_colu
 	}
 }
 
+/* Several events: the columns of event e behind those there are, unless it is left out. */
+static void add_columns_of(struct event_columns *columns, const struct perf_event_info *event,
+			   uint32_t e, struct profile *profile)
+{
+	if (columns->first_column[e] == EVENT_COLUMN_NONE)
+		return;
+	columns->first_column[e] = profile->sample_types.n;
+	add_event_columns(profile, event, &columns->names);
+}
+
+/* The events that came since the last look, each once: columns that are there stay. */
+static void append_events(struct event_columns *columns, const struct perf_source_info *source,
+			  struct profile *profile)
+{
+	columns->first_column = mem_realloc(columns->first_column, source->n_events + 1,
+					    sizeof(*columns->first_column));
+	for (uint32_t e = columns->n_events; e < source->n_events; e++) {
+		bool is_used = !is_dummy(&source->events[e]);
+		columns->first_column[e] = is_used ? 0 : EVENT_COLUMN_NONE;
+		columns->n_used += is_used;
+		add_columns_of(columns, &source->events[e], e, profile);
+	}
+	columns->n_events = source->n_events;
+}
+
+static void make_columns(struct event_columns *columns, const struct perf_source_info *source,
+			 struct profile *profile)
+{
+	profile->sample_types.n = 0;
+	if (columns->main_event == EVENT_COLUMN_NONE) {
+		profile_add_sample_type(profile, "samples", "count");
+		profile->period_type = profile->sample_types.items[0];
+		profile->period = 1;
+		return;
+	}
+	if (columns->is_single) {
+		add_single_columns(columns, profile, &source->events[columns->main_event]);
+	} else {
+		for (uint32_t e = 0; e < source->n_events; e++)
+			add_columns_of(columns, &source->events[e], e, profile);
+	}
+	set_period(columns, profile, &source->events[columns->main_event]);
+	/* The measure: cpu where there is an estimate, else the column behind the count. */
+	profile->default_sample_type =
+		profile->sample_types.items[columns->ns_per_sample ? 2 : 1].type;
+}
+
 void event_columns_update(struct event_columns *columns, const struct perf_source_info *source,
 			  const char *only, struct profile *profile)
 {
+	if (columns->n_used > 1 && !columns->is_single && profile->sample_types.n) {
+		append_events(columns, source, profile);
+		return;
+	}
 	struct event_columns new = {
 		.first_column = mem_zalloc(source->n_events + 1, sizeof(uint32_t)),
 		.n_events = source->n_events,
@@ -177,36 +229,13 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 	choose_events(&new, columns, source, only, profile);
 	/* Asked for one event: all of that name (the core types of a hybrid CPU) add up. */
 	new.is_single = only || new.n_used <= 1;
-	profile->sample_types.n = 0;
-	if (new.main_event == EVENT_COLUMN_NONE) {
-		profile_add_sample_type(profile, "samples", "count");
-	} else if (new.is_single) {
-		add_single_columns(&new, profile, &source->events[new.main_event]);
-	} else {
-		CLEANUP(hash_map_fini) struct hash_map taken;
-		hash_map_init(&taken);
-		for (uint32_t e = 0; e < source->n_events; e++) {
-			if (new.first_column[e] == EVENT_COLUMN_NONE)
-				continue;
-			new.first_column[e] = profile->sample_types.n;
-			add_event_columns(profile, &source->events[e], &taken);
-		}
-	}
+	make_columns(&new, source, profile);
 	/* One event a row: with several, most columns of most rows would be 0. */
 	uint32_t width = new.is_single ? profile->sample_types.n : COLUMNS_PER_EVENT;
-	if (profile->samples.n)
-		move_rows(columns, &new, profile, width);
-	else
+	if (!profile->samples.n)
 		profile_set_row_width(profile, width);
-	if (new.main_event != EVENT_COLUMN_NONE) {
-		set_period(&new, profile, &source->events[new.main_event]);
-		/* The measure: cpu where there is an estimate, else the column behind the count. */
-		profile->default_sample_type =
-			profile->sample_types.items[new.ns_per_sample ? 2 : 1].type;
-	} else {
-		profile->period_type = profile->sample_types.items[0];
-		profile->period = 1;
-	}
+	else if (!new.is_single)
+		move_rows(columns, &new, profile, width);
 	event_columns_fini(columns);
 	*columns = new;
 }

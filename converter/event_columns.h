@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash_map.h"
 #include "base/perf_record.h"
 #include "proto/profile.h"
 
@@ -24,6 +25,7 @@ struct event_columns {
 	uint32_t main_event;   /* first one used, EVENT_COLUMN_NONE when there is none */
 	int64_t ns_per_sample; /* of the third column; 0 = there is none */
 	bool is_single;
+	struct hash_map names; /* names that are taken, of several events */
 };
 
 void event_columns_fini(struct event_columns *columns);

@@ -353,6 +353,31 @@ static void event_columns_late_dummy_keeps_the_estimate(void **state)
 	fixture_fini(&f);
 }
 
+/* Each event behind a sample of the one before: columns are appended, rows stay where they are. */
+static void event_columns_many_late_events_have_their_own(void **state)
+{
+	(void)state;
+	enum { N = EVENTS_MAX };
+	struct fixture f;
+	fixture_init(&f);
+	for (uint32_t i = 0; i < N; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "probe:p%u", i);
+		add_event(&f, name, PERF_TYPE_TRACEPOINT, i, 1, false);
+		update(&f, NULL);
+		add_sample(&f, 0, i, i + 1);
+	}
+	assert_int_equal(f.profile->sample_types.n, 2 * N);
+	assert_int_equal(f.profile->samples.n, N);
+	for (uint32_t i = 0; i < N; i++) {
+		for (uint32_t column = 0; column < 2 * N; column++) {
+			int64_t want = column == 2 * i ? 1 : column == 2 * i + 1 ? i + 1 : 0;
+			assert_int_equal(profile_value(f.profile, i, column), want);
+		}
+	}
+	fixture_fini(&f);
+}
+
 static void event_columns_odd_rates_do_no_harm(void **state)
 {
 	(void)state;
@@ -388,6 +413,7 @@ int main(void)
 		cmocka_unit_test(event_columns_only_gives_the_single_form_of_one_event),
 		cmocka_unit_test(event_columns_late_event_keeps_the_values_there_are),
 		cmocka_unit_test(event_columns_late_dummy_keeps_the_estimate),
+		cmocka_unit_test(event_columns_many_late_events_have_their_own),
 		cmocka_unit_test(event_columns_odd_rates_do_no_harm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
