@@ -396,7 +396,7 @@ static void converter_exec_record_gives_the_command_line(void **state)
 	fixture_init(&f, 1, false);
 	f.config.labels = CONVERTER_LABEL_CMDLINE | CONVERTER_LABEL_CGROUP;
 	open_converter(&f);
-	for (int i = 0; i < 2; i++) { /* the second time nothing was seen */
+	for (int i = 0; i < 2; i++) { /* of the second program nothing was seen */
 		const struct perf_record_perfpipe_exec head = {
 			.pid = 10, .tid = 10, .argv_bytes = i ? 0 : 10};
 		record_maker_begin(&f.maker, PERF_RECORD_PERFPIPE_EXEC, 0);
@@ -410,9 +410,10 @@ static void converter_exec_record_gives_the_command_line(void **state)
 	}
 	struct profile *profile = convert(&f);
 	profile_dump(profile, &f.text);
-	assert_int_equal(profile->samples.n, 1);
+	assert_int_equal(profile->samples.n, 2);
 	assert_non_null(
-		strstr(buf_string(&f.text), "sample 2 2 cgroup=\"/build\" cmdline=\"cc -c x.c\""));
+		strstr(buf_string(&f.text), "sample 1 1 cgroup=\"/build\" cmdline=\"cc -c x.c\""));
+	assert_non_null(strstr(buf_string(&f.text), "sample 1 1 cgroup=\"/build\" |"));
 	profile_free(profile);
 	fixture_fini(&f);
 }
