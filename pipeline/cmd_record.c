@@ -296,7 +296,10 @@ static struct error *open_pipeline(struct session *session)
 		config.sinks[config.n_sinks++] = conversion_sink(&session->conversion);
 	}
 	if (session->options->processes) {
-		session->log = process_log_new(session->processes.writer.fd);
+		session->log = process_log_new(session->processes.writer.fd,
+					       session->options->live.scope == COLLECTOR_CGROUP
+						       ? PROCESS_LOG_TARGET
+						       : PROCESS_LOG_ALL);
 		config.sinks[config.n_sinks++] =
 			(struct pipeline_sink){.add = process_log_add, .context = session->log};
 	}
