@@ -125,9 +125,23 @@ static const struct explain_entry entries[] = {
 	 "--event takes the name of an event of that file.", "perfpipe inspect FILE"},
 	{'E', 613, EXIT_CODE_NO_INPUT, "the input cannot be opened",
 	 "There is no such file, or this user may not read it.", "check the path: ls -l FILE"},
+	{'E', 614, EXIT_CODE_NO_INPUT, "a file or folder named by an option cannot be used",
+	 "--kallsyms, --vmlinux, --debug-root and --sysroot name what names are taken from; "
+	 "without "
+	 "it they would be missing in silence.",
+	 "check the path: ls -l FILE"},
+	{'W', 615, 0, "records came too late to be put in order",
+	 "They are older than what was passed on before them, so a mapping or name may count too "
+	 "late; reading rings lagged far behind, or the file was put together badly.",
+	 "perfpipe record -m 4M, or a lower -F"},
+	{'W', 616, 0, "processes or mappings were forgotten",
+	 "There are bounds on what is kept in memory; samples of what was forgotten show as "
+	 "unmapped.",
+	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
-	 "The folder does not exist or may not be written, or the name is a folder's.",
+	 "The folder does not exist or may not be written, the name is a folder's, or there is a "
+	 "file of that name that may not be replaced.",
 	 "perfpipe … -o /tmp/perfpipe.pb.gz"},
 	{'E', 702, EXIT_CODE_IO, "writing failed",
 	 "The disk is full, a quota is reached, or the reader of a pipe went away.",
