@@ -22,7 +22,7 @@ static const int idle[] = {SIGUSR1, SIGUSR2};
  * other way to know anything.
  */
 static struct {
-	volatile sig_atomic_t number; /* of the first signal */
+	volatile sig_atomic_t first; /* signal, 0 = none */
 	volatile sig_atomic_t is_from_terminal;
 	int fd;
 	pid_t owner;
@@ -54,10 +54,10 @@ static void ask_for_end(int number, siginfo_t *info, void *context)
 		/* A command's process before its exec: it ends, as it would behind it. */
 		signal(number, SIG_DFL);
 		raise(number);
-	} else if (!interruption.number) {
+	} else if (!interruption.first) {
 		interruption.first_ns = now_ns();
 		interruption.is_from_terminal = info->si_code == SI_KERNEL;
-		interruption.number = number;
+		interruption.first = number;
 		eventfd_write(interruption.fd, 1);
 	} else if (number != SIGHUP &&
 		   now_ns() - interruption.first_ns >= (uint64_t)SAME_WISH_MS * NS_PER_MS) {
@@ -100,7 +100,7 @@ struct error *interruption_open(void)
 	interruption.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (interruption.fd < 0)
 		return error_number(error_errno(errno, "eventfd"), 107);
-	interruption.number = 0;
+	interruption.first = 0;
 	interruption.owner = getpid();
 	const struct sigaction ask = asking_action();
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
@@ -140,7 +140,7 @@ int interruption_fd(void)
 
 int interruption_signal(void)
 {
-	return interruption.number;
+	return interruption.first;
 }
 
 bool interruption_is_from_terminal(void)
