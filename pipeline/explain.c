@@ -17,8 +17,13 @@ static const struct explain_entry entries[] = {
 	 "The process may have exited before sampling began.",
 	 "perfpipe record -G CGROUP, or record its parent: children are followed"},
 	{'W', 103, 0, "kernel names hidden",
-	 "kernel.kptr_restrict hides the kernel's addresses, so kernel frames show as addresses.",
-	 "sudo sysctl kernel.kptr_restrict=1, and keep CAP_SYSLOG"},
+	 "The kernel hides its addresses from users without CAP_SYSLOG when kernel.kptr_restrict "
+	 "is 1 "
+	 "or kernel.perf_event_paranoid above 1, and from all when kptr_restrict is 2; kernel "
+	 "frames "
+	 "are one nameless group then.",
+	 "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v perfpipe)\", and sysctl "
+	 "kernel.kptr_restrict=1"},
 	{'E', 104, EXIT_CODE_NO_INPUT, "cgroup not found",
 	 "The path is below the cgroup2 mount (or the v1 perf_event hierarchy) as "
 	 "/proc/PID/cgroup shows it.",
