@@ -324,13 +324,14 @@ static struct error *take_ring(struct session *session, struct ring_cpu *cpu)
 	return err;
 }
 
-static struct error *take_execs(struct session *session, uint64_t now_ns)
+static struct error *take_execs(struct session *session, uint64_t now_ns, bool *has_any_out)
 {
 	struct perf_event_header header;
 	const uint8_t *bytes;
 	size_t offset = 0;
 	struct error *err = NULL;
 
+	*has_any_out = false;
 	if (!session->exec.is_open)
 		return NULL;
 	bool was_asleep = session->exec.is_asleep;
@@ -341,6 +342,7 @@ static struct error *take_execs(struct session *session, uint64_t now_ns)
 	size_t n = session->exec_records.size;
 	if (n == 0)
 		return NULL;
+	*has_any_out = true;
 	struct record_block *made = new_block(n);
 	memcpy(made->bytes, session->exec_records.data, n);
 	while (!err && (bytes = perf_ring_next(made->bytes, n, &offset, &header))) {
@@ -445,13 +447,37 @@ static struct error *send_synthetic(struct session *session, perf_record_sink_fn
 	return err;
 }
 
-static struct error *take_all(struct session *session, uint64_t now_ns)
+static struct error *take_rings(struct session *session)
 {
-	struct error *err = take_execs(session, now_ns);
+	struct error *err = NULL;
 
 	for (uint32_t i = 0; !err && i < session->rings.n_cpus; i++)
 		err = take_ring(session, &session->rings.cpus[i]);
 	return err;
+}
+
+/* What was there when it began, and no more: rings that fill faster than they are read do not
+ * hold the caller. */
+static struct error *take_round(struct session *session, uint64_t now_ns)
+{
+	bool has_execs;
+	struct error *err = take_execs(session, now_ns, &has_execs);
+
+	if (!err)
+		err = take_rings(session);
+	if (err || session->is_stopped)
+		return err;
+	err = reorder_round(&session->reorder);
+	if (err || !has_execs || session->exec.is_asleep)
+		return err;
+	/*
+	 * A round gives out what the one before it held. A new program may be gone, file and all,
+	 * before the next wake-up, so what it mapped is given out now.
+	 */
+	err = take_execs(session, now_ns, &has_execs);
+	if (!err)
+		err = take_rings(session);
+	return err ? err : reorder_round(&session->reorder);
 }
 
 static struct error *finish(struct session *session)
@@ -476,11 +502,9 @@ static struct error *drain(struct record_source *source, perf_record_sink_fn sin
 	if (!err && session->is_running)
 		err = check_cpus(session, now_ns);
 	if (!err)
-		err = take_all(session, now_ns);
+		err = take_round(session, now_ns);
 	if (!err && session->is_stopped)
 		return finish(session);
-	if (!err)
-		err = reorder_round(&session->reorder);
 	return err ? err : reorder_emit(&session->reorder);
 }
 
