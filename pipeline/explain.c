@@ -40,10 +40,6 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
-	{'W', 107, 0, "fewer file descriptors than needed",
-	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
-	 "followed; part of the target is not sampled.",
-	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
 	 "spent with interrupts off is seen at their end.",
