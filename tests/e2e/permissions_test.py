@@ -80,6 +80,66 @@ def test_rings_shrink_to_what_the_mlock_limit_allows():  # FR-116, FR-118
     assert Profile(out("m2.pb.gz")).total() > 0
 
 
+def test_a_ring_beyond_the_largest_is_told():
+    need_own_processes()
+    done = as_nobody("record", "-m", "100G", "-o", out("m3.pb.gz"), "--", *burn_command(50000),
+                     limits=[(resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10)], check=0)
+    [line] = [l for l in done.stderr.splitlines() if "[W112]" in l]
+    assert "instead of 104857600" in line, line
+
+
+def test_a_warning_has_its_remedy_under_fix():
+    need_own_processes()
+    with setting("/proc/sys/kernel/kptr_restrict", 2):
+        done = as_nobody("record", "-F", "900000", "-m", "8192", "--processes", out("w.json"), "-o", out("w.pb.gz"), "--",
+                         "true", limits=[(resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10)], check=0)
+    for line in done.stderr.splitlines():
+        if line.startswith("  why:"):
+            assert not re.search("sudo|sysctl|setcap|mount|ulimit", line), line
+    assert "fix: sudo sysctl kernel.perf_event_max_sample_rate=900000" in done.stderr, done.stderr
+
+
+def test_each_program_of_nobody_is_listed_once_with_its_name():
+    need_own_processes()
+    script = "for i in 1 2 3; do /bin/echo $i; done; sleep 0.2; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    done = as_nobody("record", "-F", "999", "--labels", "comm,cmdline", "--processes", out("p.json"), "-o", out("n.pb.gz"),
+                     "--", "sh", "-c", script, check=0)
+    lines = [json.loads(line) for line in open(out("p.json"))]
+    assert [line["comm"] for line in lines] == ["sh", "echo", "echo", "echo", "sleep"], lines
+    # Those that live long enough have their words; of the others nothing is claimed.
+    assert lines[0]["argv"] == ["sh", "-c", script] and lines[4]["argv"] == ["sleep", "0.2"], lines
+    for i in 1, 2, 3:
+        assert lines[i]["argv"] in ([], ["/bin/echo", str(i)]) and bool(lines[i]["argv"]) == (lines[i]["source"] == "proc"), lines
+    missing = len([line for line in lines if line["source"] == "none"])
+    assert ("arguments of %d programs are missing" % missing in done.stderr) == bool(missing), done.stderr
+    recording = Recording(out("n.pb.gz"))
+    words = "sh -c " + script
+    assert recording.count(lambda _, l: l.get("cmdline") == words) > 0.9 * recording.count(), recording.values_of("cmdline")
+
+
+def test_a_capability_of_a_user_namespace_is_not_taken_for_the_host_s():
+    if PARANOID < 1:
+        raise Skip("perf_event_paranoid is %d: everybody may" % PARANOID)
+    if subprocess.run(["unshare", "-Ur", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no user namespaces here")
+    done = run("-Ur", binary, "record", "-a", "-d", "0.2", "-o", out("ns.pb.gz"), program="unshare")
+    assert done.returncode == 77 and "user namespace" in done.stderr, done.stderr
+    assert "security module" not in done.stderr, done.stderr
+
+
+def test_a_missing_proc_is_named():
+    script = 'umount -l /proc && exec "$@"'
+    done = run("-m", "sh", "-c", script, "sh", binary, "record", "-a", "-d", "0.2", "-o", out("np.pb.gz"), program="unshare")
+    if "unshare" in done.stderr or "umount" in done.stderr:
+        raise Skip("no mount namespaces here")
+    assert done.returncode == 69 and "/proc is not mounted" in done.stderr and "E116" in done.stderr, done.stderr
+
+
+def test_a_cgroup_without_a_name_is_no_whole_host():
+    done = run("record", "-G", "", "-d", "0.2", "-o", out("g.pb.gz"))
+    assert done.returncode == 2 and "no cgroup was named" in done.stderr, done.stderr
+
+
 def test_ring_memory_that_is_not_there_at_all_is_named():  # FR-118
     need_own_processes()
     with setting("/proc/sys/kernel/perf_event_mlock_kb", 0):
