@@ -115,6 +115,8 @@ static void add_all_on_cpu(struct session *session, uint32_t i)
 		break;
 	case COLLECTOR_PIDS:
 	case COLLECTOR_COMMAND:
+		if (session->is_filtered)
+			(void)!add_target_on_cpu(session, i, -1, 0);
 		/* Threads and children that came since are not known here; those that come
 		 * from now on inherit. */
 		for (size_t t = 0; t < session->n_tids; t++)
@@ -170,7 +172,7 @@ static void add_cpu(struct session *session, uint32_t cpu)
 	if (!session->exec.is_open)
 		return;
 	err = ring_set_add_cpu(&session->exec.rings, cpu);
-	if (!err && session->scope == COLLECTOR_SYSTEM)
+	if (!err && (session->scope == COLLECTOR_SYSTEM || session->is_filtered))
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1, -1, 0);
 	else if (!err && session->scope == COLLECTOR_CGROUP)
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1,
@@ -496,7 +498,12 @@ static struct error *drain(struct record_source *source, perf_record_sink_fn sin
 	uint64_t now_ns = clock_system.monotonic_ns(clock_system.context);
 	struct error *err = NULL;
 
-	reorder_set_sink(&session->reorder, sink, context);
+	session->filter.sink = sink;
+	session->filter.context = context;
+	if (session->is_filtered)
+		reorder_set_sink(&session->reorder, pid_filter_pass, &session->filter);
+	else
+		reorder_set_sink(&session->reorder, sink, context);
 	if (session->synthetic.size)
 		err = send_synthetic(session, sink, context);
 	if (!err && session->is_running)
@@ -538,6 +545,7 @@ static void close_session(struct record_source *source)
 	exec_watch_close(&session->exec);
 	ring_set_fini(&session->rings);
 	reorder_fini(&session->reorder);
+	pid_filter_fini(&session->filter);
 	free_info(&session->info);
 	for (size_t i = 0; i < session->n_pids; i++) {
 		if (session->pid_fds[i] >= 0)

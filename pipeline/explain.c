@@ -40,6 +40,12 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
+	{'W', 107, 0, "too few file descriptors for each thread",
+	 "Attaching to a process takes a descriptor per thread, event and CPU. With fewer, all "
+	 "CPUs "
+	 "are sampled and what other processes did is left out: the result is the same, but costs "
+	 "more.",
+	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
 	 "spent with interrupts off is seen at their end.",

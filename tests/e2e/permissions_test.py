@@ -165,6 +165,68 @@ def test_too_few_descriptors_are_counted_and_named():  # FR-119
     assert not os.path.exists(out("f.pb.gz"))
 
 
+MANY_THREADS_SOURCE = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static void *idle(void *arg) { pause(); return arg; }
+__attribute__((noinline)) static void crunch_many(void)
+{
+	struct timespec t;
+	volatile long sink = 0;
+	do {
+		for (long i = 0; i < 200000; i++)
+			sink += i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (t.tv_sec < 30);
+}
+int main(int argc, char **argv)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (pthread_create(&thread, &small, idle, NULL))
+			return 3;
+	puts("ready");
+	fflush(stdout);
+	if (fork() == 0)
+		crunch_many();
+	crunch_many();
+	return argc;
+}
+"""
+
+
+def test_a_process_of_more_threads_than_descriptors_is_sampled():  # FR-119
+    program = compile_c(MANY_THREADS_SOURCE, out("many"), "-pthread")
+    target = subprocess.Popen([program, "600"], stdout=subprocess.PIPE, start_new_session=True)
+    other = burner()
+    try:
+        assert target.stdout.readline() == b"ready\n"
+        done = as_root("record", "-p", str(target.pid), "-F", "499", "-d", "1", "--labels", "comm,pid", "-o", out("many.pb.gz"),
+                       limits=[(resource.RLIMIT_NOFILE, 300, 300)], check=0)
+        refused = run("record", "-p", str(target.pid), "-d", "1", "-o", out("many2.pb.gz"),
+                      preexec_fn=lambda: (resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)), drop(CAP_SYS_ADMIN, CAP_PERFMON)))
+    finally:
+        os.killpg(target.pid, signal.SIGKILL)
+        target.wait()
+        target.stdout.close()
+        end(other)
+    assert n_lines(done.stderr, "W107") == 1 and "RLIMIT_NOFILE is 300" in done.stderr, done.stderr
+    recording = Recording(out("many.pb.gz"))
+    recording.check_conservation()
+    assert recording.values_of("pid") == {target.pid}, recording.values_of("pid")
+    assert recording.values_of("comm") == {"many"}, recording.values_of("comm")
+    assert "crunch_many" in {f.name for frames, _, _ in recording.stacks for f in frames}
+    assert recording.count() > 50, recording.count()
+    if PARANOID >= 1:
+        assert refused.returncode == 1 and "E107" in refused.stderr and "descriptors are needed" in refused.stderr, refused.stderr
+
+
 def test_the_command_has_the_descriptor_limit_of_its_caller():
     look = ["sh", "-c", "ulimit -Sn"]
     done = as_root("record", "-o", out("l.pb.gz"), "--", *look, limits=[(resource.RLIMIT_NOFILE, 64, 4096)], check=0)
