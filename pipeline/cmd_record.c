@@ -624,8 +624,8 @@ int cmd_record(int argc, char **argv)
 	if (!err)
 		err = record(&session);
 	exit_code = exit_code_of(&session, err);
-	close_session(&session);
 	interruption_close();
+	close_session(&session);
 	mem_free(executable);
 	mem_free(record_options.pids);
 	return exit_code;

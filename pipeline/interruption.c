@@ -125,9 +125,9 @@ void interruption_insist(void)
 
 void interruption_close(void)
 {
-	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-		handle(asking[i], &standard, false);
+		handle(asking[i], &ignore, false);
 	if (interruption.fd >= 0)
 		close(interruption.fd);
 	interruption.fd = -1;

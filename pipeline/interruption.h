@@ -22,6 +22,7 @@ struct error *interruption_open(void) MUST_USE;
  * from here on even where they were ignored or blocked, as in a script's background.
  */
 void interruption_insist(void);
+/* All is done and only memory is left to be freed: a signal no longer changes the exit status. */
 void interruption_close(void);
 
 /* Readable once somebody asked for the end. */

@@ -178,9 +178,9 @@ def test_a_signal_while_names_are_looked_up_or_written_loses_nothing():
     # Time is up after half a second; with many samples, what follows takes a while.
     for after in (0.5, 0.55, 0.6, 0.7, 0.9):
         code, text = interrupted("late.pb.gz", after, (0, signal.SIGTERM), words=("-q", "-a", "-F", "20000", "-d", "0.5"))
-        assert code in (0, 143), (after, code, text)
-        if code == 143:  # so late that all was done, and the process was about to end
-            assert os.path.exists(out("late.pb.gz"))
+        if "nothing is written" in text:  # a slow start: not what this is about
+            continue
+        assert code == 0, (after, code, text)
         assert Profile(out("late.pb.gz")).total() > 0, (after, text)
 
 
@@ -235,8 +235,8 @@ def test_a_full_disk_under_perf_data_is_named():
         raise Skip("only root can mount a small file system")
     small = out("small")
     os.makedirs(small, exist_ok=True)
-    script = 'mount -t tmpfs -o size=64k none "$1" && exec "$0" record -a -F 9999 -o "$1/x.data" -- sh -c "sleep 2; exit 3"'
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script, binary, small], capture_output=True, text=True)
+    script = 'mount -t tmpfs -o size=64k none "$1" && exec "$0" record -F 9999 -o "$1/x.data" -- sh -c "$2; exit 3"'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, binary, small, BURN % 600000], capture_output=True, text=True)
     assert done.returncode == 74 and "cannot write %s/x.data: " % small in done.stderr, done.stderr
     assert "No space left" in done.stderr and "sh ended with status 3" in done.stderr, done.stderr
 

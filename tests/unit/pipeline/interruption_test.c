@@ -97,6 +97,20 @@ static void interruption_passes_over_user_signals(void **state)
 	assert_exit(send_idle_signals, SURVIVED);
 }
 
+static void close_it(void)
+{
+	need(!interruption_open());
+	interruption_close();
+	raise(SIGTERM);
+	raise(SIGINT);
+}
+
+static void interruption_closed_lets_the_program_end_in_peace(void **state)
+{
+	(void)state;
+	assert_exit(close_it, SURVIVED);
+}
+
 static void insist(void)
 {
 	sigset_t set;
@@ -160,6 +174,7 @@ int main(void)
 		cmocka_unit_test(interruption_takes_signals_close_together_for_one),
 		cmocka_unit_test(interruption_ends_at_the_second_wish),
 		cmocka_unit_test(interruption_passes_over_user_signals),
+		cmocka_unit_test(interruption_closed_lets_the_program_end_in_peace),
 		cmocka_unit_test(interruption_insists_on_what_was_blocked_or_ignored),
 		cmocka_unit_test(interruption_leaves_a_command_before_its_exec_to_die),
 		cmocka_unit_test(interruption_that_discards_still_kills),
