@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every program that starts is listed with its name and arguments, however short it lives; the
 environment never is."""
+import gzip
 from support_live import *
 
 there = folder()
@@ -237,6 +238,40 @@ def test_the_environment_is_in_no_output():
     check_no_secret(out("p.jsonl"), out("env.data"))
     run("convert", out("env.data"), "--labels", "comm,pid,cmdline", "-o", out("env.pb.gz"), check=0)
     check_no_secret(out("env.pb.gz"))
+
+
+SELF_DELETING_SOURCE = r"""
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) static void crunch_gone(void)
+{
+	struct timespec t;
+	volatile long sink = 0;
+	do {
+		for (long i = 0; i < 20000; i++)
+			sink += i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (t.tv_nsec < 40000000);
+}
+int main(int argc, char **argv)
+{
+	usleep(5000);
+	unlink(argv[0]);
+	crunch_gone();
+	return argc - 1;
+}
+"""
+
+
+def test_a_program_that_deletes_itself_and_ends_at_once_has_its_names():
+    program = compile_c(SELF_DELETING_SOURCE, out("kept"))
+    script = 'for i in 1 2 3 4 5 6 7 8 9 10; do cp "$0" "$0-$i"; sleep 0.15; "$0-$i"; done'
+    run("record", "-a", "-F", "999", "--labels", "comm", "-o", out("gone.pb.gz"), "--", "sh", "-c", script, program, check=0)
+    recording = Recording(out("gone.pb.gz"))
+    burnt = [(frames, values) for frames, values, labels in recording.stacks if labels["comm"].startswith("kept-")
+             and any("kept-" in f.mapping for f in frames)]
+    named = sum(v[0] for frames, v in burnt if "crunch_gone" in [f.name for f in frames])
+    assert named > 0.8 * sum(v[0] for _, v in burnt) > 100, (named, sum(v[0] for _, v in burnt))
 
 
 def test_processes_of_a_pid_are_its_children_s():
