@@ -63,6 +63,22 @@ struct symbol_line {
 		size_t capacity;                                                                   \
 	}
 
+/* Indices of equal items, found by content; part of symbol_model. */
+struct symbol_set {
+	uint32_t *slots; /* index + 1, 0 = free */
+	size_t mask;
+};
+
+/* What does not fit is dropped and counted. */
+enum {
+	SYMBOL_MODEL_MAX_FILES = 1 << 22,
+	SYMBOL_MODEL_MAX_FUNCTIONS = 1 << 24,
+	SYMBOL_MODEL_MAX_CHAINS = 1 << 25,
+	SYMBOL_MODEL_MAX_RANGES = 1 << 26,
+	SYMBOL_MODEL_MAX_LINES = 1 << 27,
+	SYMBOL_MODEL_MAX_STRINGS = 1 << 24,
+};
+
 struct symbol_model {
 	struct arena arena;
 	struct intern strings;
@@ -71,4 +87,34 @@ struct symbol_model {
 	SYMBOL_ARRAY(struct symbol_chain) chains;
 	SYMBOL_ARRAY(struct symbol_range) ranges;
 	SYMBOL_ARRAY(struct symbol_line) lines;
+	struct symbol_set file_set, function_set;
+	uint64_t seed;
+	uint64_t n_dropped; /* appends past a cap */
 };
+
+void symbol_model_init(struct symbol_model *model);
+void symbol_model_fini(struct symbol_model *model);
+
+/* Index of the text; 0 past the cap. */
+uint32_t symbol_model_add_string(struct symbol_model *model, const char *text, size_t n);
+/* Equal files and functions get one index; 0 (an unknown file, a function without name) past the
+ * cap. */
+uint32_t symbol_model_add_file(struct symbol_model *model, struct symbol_file_name file);
+uint32_t symbol_model_add_function(struct symbol_model *model, struct symbol_function function);
+/* The parent is added before its children. SYMBOL_CHAIN_NONE past the cap. */
+uint32_t symbol_model_add_chain(struct symbol_model *model, struct symbol_chain chain);
+/* An empty range or a chain of SYMBOL_CHAIN_NONE adds nothing. */
+void symbol_model_add_range(struct symbol_model *model, struct symbol_range range);
+/*
+ * Rows come in sequences: ascending addresses, closed by a row with is_end. Of rows with one
+ * address the last counts. A row that says what the row before it says adds nothing.
+ */
+void symbol_model_add_line(struct symbol_model *model, struct symbol_line row);
+
+/*
+ * Sorts ranges and lines and makes them free of overlaps: a better rank wins an address, then the
+ * later start, then the earlier end, then content; of two sequences of lines the one that starts
+ * earlier keeps what it covers. Then renumbers everything by first use in address order (chains
+ * with parents before children) and drops what nothing refers to. Called once, after all appends.
+ */
+void symbol_model_finish(struct symbol_model *model);
