@@ -15,19 +15,14 @@
 #define ELFCOMPRESS_ZSTD 2 /* younger than the C library of Debian 12 */
 #endif
 
-enum { UNPACK_STEP_BYTES = 512 << 10, FORGET_STEP_BYTES = 1 << 20 };
+enum { UNPACK_STEP_BYTES = 512 << 10, FORGET_STEP_BYTES = 2 << 20, ZLIB_HEADER_BYTES = 2 };
 
 static const char *const section_names[DEBUG_SECTION_KINDS] = {
-	[DEBUG_SECTION_INFO] = "info",
-	[DEBUG_SECTION_ABBREV] = "abbrev",
-	[DEBUG_SECTION_LINE] = "line",
-	[DEBUG_SECTION_STR] = "str",
-	[DEBUG_SECTION_LINE_STR] = "line_str",
-	[DEBUG_SECTION_STR_OFFSETS] = "str_offsets",
-	[DEBUG_SECTION_ADDR] = "addr",
-	[DEBUG_SECTION_RANGES] = "ranges",
-	[DEBUG_SECTION_RNGLISTS] = "rnglists",
-	[DEBUG_SECTION_CU_INDEX] = "cu_index",
+	[DEBUG_SECTION_INFO] = "info",	       [DEBUG_SECTION_ABBREV] = "abbrev",
+	[DEBUG_SECTION_LINE] = "line",	       [DEBUG_SECTION_STR] = "str",
+	[DEBUG_SECTION_LINE_STR] = "line_str", [DEBUG_SECTION_STR_OFFSETS] = "str_offsets",
+	[DEBUG_SECTION_ADDR] = "addr",	       [DEBUG_SECTION_RANGES] = "ranges",
+	[DEBUG_SECTION_RNGLISTS] = "rnglists", [DEBUG_SECTION_CU_INDEX] = "cu_index",
 };
 
 struct debug_unpack {
@@ -55,7 +50,11 @@ static bool unpack_start(struct debug_unpack *unpack)
 		return unpack->zstd && !ZSTD_isError(ZSTD_initDStream(unpack->zstd));
 	}
 	unpack->zlib = (z_stream){.next_in = (Bytef *)unpack->packed};
-	return inflateInit(&unpack->zlib) == Z_OK;
+	/* Without its check sum, which would come after everything was used. */
+	if (unpack->packed_bytes < ZLIB_HEADER_BYTES)
+		return false;
+	unpack->zlib.next_in += ZLIB_HEADER_BYTES;
+	return inflateInit2(&unpack->zlib, -MAX_WBITS) == Z_OK;
 }
 
 static void unpack_end(struct debug_unpack *unpack)
@@ -118,8 +117,8 @@ static void unpack_until(struct debug_sections *sections, struct debug_section *
 		if (n > UNPACK_STEP_BYTES)
 			n = UNPACK_STEP_BYTES;
 		uint8_t *out = unpack->out + section->ready;
-		section->ready += unpack->is_zstd ? unpack_zstd(unpack, out, n)
-						  : unpack_zlib(unpack, out, n);
+		section->ready +=
+			unpack->is_zstd ? unpack_zstd(unpack, out, n) : unpack_zlib(unpack, out, n);
 		forget_packed(sections, unpack);
 	}
 	if (section->ready < end && section->size > section->ready) {
@@ -141,8 +140,11 @@ static bool unpack_open(struct debug_section *section, struct cursor packed, boo
 	if (out == MAP_FAILED)
 		return false;
 	struct debug_unpack *unpack = mem_zalloc(1, sizeof(*unpack));
-	*unpack = (struct debug_unpack){
-		.packed = packed.next, .packed_bytes = left, .out = out, .out_bytes = (size_t)size, .is_zstd = is_zstd};
+	*unpack = (struct debug_unpack){.packed = packed.next,
+					.packed_bytes = left,
+					.out = out,
+					.out_bytes = (size_t)size,
+					.is_zstd = is_zstd};
 	section->data = out;
 	section->size = size;
 	section->unpack = unpack;

@@ -139,8 +139,6 @@ static int slot_of_unit(uint64_t attribute)
 		return DWARF_SLOT_STMT_LIST;
 	case DW_AT_comp_dir:
 		return DWARF_SLOT_COMP_DIR;
-	case DW_AT_language:
-		return DWARF_SLOT_LANGUAGE;
 	case DW_AT_str_offsets_base:
 		return DWARF_SLOT_STR_OFFSETS_BASE;
 	case DW_AT_addr_base:

@@ -20,8 +20,8 @@ enum {
 /* What a DIE is to us. */
 enum dwarf_abbrev_kind {
 	DWARF_ABBREV_OTHER,    /* its children may hold code */
-	DWARF_ABBREV_DATA,     /* nothing below it holds code, in any language */
-	DWARF_ABBREV_TYPE,     /* nothing below it holds code in C and C++ */
+	DWARF_ABBREV_DATA,     /* nothing below it holds code */
+	DWARF_ABBREV_TYPE,     /* a class: what lies in it is no part of the function around it */
 	DWARF_ABBREV_FUNCTION, /* DW_TAG_subprogram */
 	DWARF_ABBREV_INLINED,  /* DW_TAG_inlined_subroutine */
 	DWARF_ABBREV_UNIT,
@@ -44,7 +44,6 @@ enum dwarf_slot {
 	DWARF_SLOT_CALL_COLUMN,
 	DWARF_SLOT_STMT_LIST,
 	DWARF_SLOT_COMP_DIR,
-	DWARF_SLOT_LANGUAGE,
 	DWARF_SLOT_STR_OFFSETS_BASE,
 	DWARF_SLOT_ADDR_BASE,
 	DWARF_SLOT_RNGLISTS_BASE,

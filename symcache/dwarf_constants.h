@@ -30,7 +30,6 @@ enum dwarf_attribute {
 	DW_AT_stmt_list = 0x10,
 	DW_AT_low_pc = 0x11,
 	DW_AT_high_pc = 0x12,
-	DW_AT_language = 0x13,
 	DW_AT_comp_dir = 0x1b,
 	DW_AT_abstract_origin = 0x31,
 	DW_AT_decl_file = 0x3a,
@@ -144,19 +143,4 @@ enum dwarf_line_opcode {
 enum dwarf_line_content {
 	DW_LNCT_path = 1,
 	DW_LNCT_directory_index = 2,
-};
-
-/* Languages whose types hold no code: their member functions are defined beside the type. */
-enum dwarf_language {
-	DW_LANG_C89 = 0x01,
-	DW_LANG_C = 0x02,
-	DW_LANG_C_plus_plus = 0x04,
-	DW_LANG_C99 = 0x0c,
-	DW_LANG_C_plus_plus_03 = 0x19,
-	DW_LANG_C_plus_plus_11 = 0x1a,
-	DW_LANG_C11 = 0x1d,
-	DW_LANG_C_plus_plus_14 = 0x21,
-	DW_LANG_C_plus_plus_17 = 0x2a,
-	DW_LANG_C_plus_plus_20 = 0x2b,
-	DW_LANG_C17 = 0x2c,
 };

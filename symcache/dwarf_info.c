@@ -119,30 +119,28 @@ static void take_root(struct dwarf_info *info, struct dwarf_unit *unit,
 {
 	const uint64_t *items = values->items;
 	bool is_5 = unit->version == 5;
-	unit->has_str_offsets_base = dwarf_values_have(values, DWARF_SLOT_STR_OFFSETS_BASE);
-	if (unit->has_str_offsets_base)
+	unsigned header_bytes = unit->shape.offset_bytes == 8 ? 16 : 8;
+	if (dwarf_values_have(values, DWARF_SLOT_STR_OFFSETS_BASE))
 		unit->str_offsets_base = items[DWARF_SLOT_STR_OFFSETS_BASE];
 	else if (is_5)
-		unit->str_offsets_base = unit->shape.offset_bytes == 8 ? 16 : 8;
-	unit->has_addr_base = dwarf_values_have(values, DWARF_SLOT_ADDR_BASE);
-	if (unit->has_addr_base)
+		unit->str_offsets_base = header_bytes;
+	unit->str_offsets_base += info->parts.str_offsets;
+	if (dwarf_values_have(values, DWARF_SLOT_ADDR_BASE))
 		unit->addr_base = items[DWARF_SLOT_ADDR_BASE];
 	else if (is_5)
-		unit->addr_base = 8;
-	unit->has_rnglists_base = dwarf_values_have(values, DWARF_SLOT_RNGLISTS_BASE);
-	if (unit->has_rnglists_base)
+		unit->addr_base = header_bytes;
+	if (dwarf_values_have(values, DWARF_SLOT_RNGLISTS_BASE))
 		unit->rnglists_base = items[DWARF_SLOT_RNGLISTS_BASE];
 	else if (is_5)
-		unit->rnglists_base = unit->shape.offset_bytes == 8 ? 20 : 12;
+		unit->rnglists_base = header_bytes + 4;
+	unit->rnglists_base += info->parts.rnglists;
 	if (dwarf_values_have(values, DWARF_SLOT_GNU_RANGES_BASE))
-		unit->ranges_base = items[DWARF_SLOT_GNU_RANGES_BASE];
+		unit->gnu_ranges_base = items[DWARF_SLOT_GNU_RANGES_BASE];
 	if (dwarf_values_have(values, DWARF_SLOT_DWO_ID))
 		unit->dwo_id = items[DWARF_SLOT_DWO_ID];
 	unit->has_stmt_list = dwarf_values_have(values, DWARF_SLOT_STMT_LIST);
 	if (unit->has_stmt_list)
-		unit->stmt_list = items[DWARF_SLOT_STMT_LIST];
-	if (dwarf_values_have(values, DWARF_SLOT_LANGUAGE))
-		unit->language = items[DWARF_SLOT_LANGUAGE];
+		unit->stmt_list = items[DWARF_SLOT_STMT_LIST] + info->parts.line;
 	unit->comp_dir = root_string(info, unit, values, DWARF_SLOT_COMP_DIR);
 	unit->dwo_name = root_string(info, unit, values, DWARF_SLOT_DWO_NAME);
 	if (dwarf_values_have(values, DWARF_SLOT_LOW_PC) &&
@@ -169,6 +167,7 @@ static bool load_unit(struct dwarf_info *info, uint64_t offset, struct dwarf_uni
 		return false;
 	if (unit->type == DW_UT_type || unit->type == DW_UT_split_type)
 		return true;
+	unit->abbrev_offset += info->parts.abbrev;
 	unit->abbrevs = find_abbrevs(info, unit->abbrev_offset, &unit->shape);
 	if (!unit->abbrevs)
 		return false;

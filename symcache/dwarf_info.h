@@ -24,12 +24,18 @@ struct dwarf_extent {
 	uint64_t offset, end;
 };
 
+/* Where the parts of one unit begin in the sections of a package; all 0 elsewhere. */
+struct dwarf_parts {
+	uint64_t info, abbrev, line, str_offsets, rnglists;
+};
+
 struct dwarf_info {
 	struct debug_sections sections;
 	/* Where .debug_addr is, and .debug_ranges of GNU's split units: the binary's. NULL = here.
 	 */
 	struct dwarf_info *skeleton;
 	struct dwarf_info *alternate;  /* dwz's shared file, NULL = none */
+	struct dwarf_parts parts;      /* of the unit that is read next */
 	struct hash_map abbrev_tables; /* offset and shape → struct dwarf_abbrev_table */
 	uint64_t abbrev_bytes;	       /* that the tables were read from */
 	uint64_t abbrev_budget;	       /* left to be read, in all */

@@ -8,13 +8,12 @@
 /* Whoever shares one list among many DIEs reads it often; compilers do not. */
 enum { BUDGET_FACTOR = 8, BUDGET_MORE = 1 << 20 };
 
-void dwarf_ranges_init(struct dwarf_ranges *ranges, const struct dwarf_info *info)
+void dwarf_ranges_allow(struct dwarf_ranges *ranges, const struct dwarf_info *info)
 {
-	*ranges = (struct dwarf_ranges){0};
-	ranges->budget = (info->sections.items[DEBUG_SECTION_RANGES].size +
-			  info->sections.items[DEBUG_SECTION_RNGLISTS].size) *
-				 (uint64_t)BUDGET_FACTOR +
-			 BUDGET_MORE;
+	ranges->budget += (info->sections.items[DEBUG_SECTION_RANGES].size +
+			   info->sections.items[DEBUG_SECTION_RNGLISTS].size) *
+				  (uint64_t)BUDGET_FACTOR +
+			  BUDGET_MORE;
 }
 
 void dwarf_ranges_fini(struct dwarf_ranges *ranges)

@@ -19,7 +19,8 @@ struct dwarf_ranges {
 	uint64_t budget; /* entries left to be read, in all: lists may be shared */
 };
 
-void dwarf_ranges_init(struct dwarf_ranges *ranges, const struct dwarf_info *info);
+/* The lists of one more file may be read. */
+void dwarf_ranges_allow(struct dwarf_ranges *ranges, const struct dwarf_info *info);
 void dwarf_ranges_fini(struct dwarf_ranges *ranges);
 /* Replaces the content. What is damaged or was removed by the linker is left out. */
 void dwarf_ranges_read(struct dwarf_ranges *ranges, struct dwarf_info *info,

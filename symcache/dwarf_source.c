@@ -9,6 +9,7 @@
 #include "symcache/dwarf_constants.h"
 #include "symcache/dwarf_info.h"
 #include "symcache/dwarf_line.h"
+#include "symcache/dwarf_package.h"
 #include "symcache/dwarf_paint.h"
 #include "symcache/dwarf_ranges.h"
 
@@ -36,8 +37,9 @@ struct source {
 	const struct dwarf_source_files *files;
 	struct symbol_model *model;
 	struct dwarf_source_stats *stats;
-	struct reader main, alternate;
+	struct reader main, alternate, package;
 	bool has_alternate, is_alternate_tried;
+	bool has_package, is_package_tried;
 	struct address_claims function_claims, line_claims;
 	struct dwarf_ranges ranges;
 	struct dwarf_paint paint;
@@ -54,14 +56,16 @@ struct walk {
 	struct cursor c;
 	size_t depth;
 	size_t root_depth; /* of the outermost function that is open, 0 = none */
-	bool skips_types;
 };
 
-static void reader_init(struct reader *reader, const struct elf_image *image, bool is_dwo,
-			bool is_file_mapping)
+static void reader_init(struct source *source, struct reader *reader, const struct elf_image *image)
 {
 	*reader = (struct reader){0};
-	dwarf_info_init(&reader->info, image, is_dwo, is_file_mapping);
+	bool is_main = reader == &source->main;
+	bool is_dwo = !is_main && reader != &source->alternate;
+	dwarf_info_init(&reader->info, image, is_dwo, is_main && source->files->is_file_mapping);
+	if (is_dwo)
+		reader->info.skeleton = &source->main.info;
 	const struct debug_section *sections = reader->info.sections.items;
 	reader->string_budget =
 		(sections[DEBUG_SECTION_STR].size + sections[DEBUG_SECTION_INFO].size) *
@@ -69,6 +73,7 @@ static void reader_init(struct reader *reader, const struct elf_image *image, bo
 		BUDGET_MORE;
 	reader->line_budget =
 		sections[DEBUG_SECTION_LINE].size * (uint64_t)LINE_BUDGET_FACTOR + BUDGET_MORE;
+	dwarf_ranges_allow(&source->ranges, &reader->info);
 }
 
 static void drop_line_tables(struct reader *reader)
@@ -425,9 +430,7 @@ static bool walk_other(struct walk *walk, const struct dwarf_abbrev *abbrev)
 	uint64_t sibling = dwarf_unit_skip_die(walk->unit, abbrev, &walk->c);
 	if (!abbrev->has_children)
 		return true;
-	bool can_jump = abbrev->kind == DWARF_ABBREV_DATA ||
-			(abbrev->kind == DWARF_ABBREV_TYPE && walk->skips_types);
-	if (can_jump && jump(walk, sibling))
+	if (abbrev->kind == DWARF_ABBREV_DATA && jump(walk, sibling))
 		return true;
 	struct scope scope = walk->source->scopes[walk->depth];
 	/* A type or a function without code is no part of the function around it. */
@@ -456,26 +459,6 @@ static bool walk_die(struct walk *walk)
 	return walk_other(walk, abbrev);
 }
 
-static bool is_c_family(uint64_t language)
-{
-	switch (language) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_C17:
-	case DW_LANG_C_plus_plus:
-	case DW_LANG_C_plus_plus_03:
-	case DW_LANG_C_plus_plus_11:
-	case DW_LANG_C_plus_plus_14:
-	case DW_LANG_C_plus_plus_17:
-	case DW_LANG_C_plus_plus_20:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* False: damaged; what was whole before the damage stays. */
 static bool walk_unit(struct source *source, struct reader *reader, const struct dwarf_unit *unit,
 		      struct dwarf_line_table *lines)
@@ -486,7 +469,6 @@ static bool walk_unit(struct source *source, struct reader *reader, const struct
 		.unit = unit,
 		.lines = lines,
 		.c = dwarf_info_unit_cursor(&reader->info, unit, unit->first_die),
-		.skips_types = is_c_family(unit->language),
 	};
 	const struct dwarf_abbrev *root = dwarf_info_read_code(unit, &walk.c);
 	(void)dwarf_unit_skip_die(unit, root, &walk.c);
@@ -526,17 +508,6 @@ static void forget(struct reader *reader, const struct dwarf_unit *unit,
 	drop_line_tables(reader);
 }
 
-static void read_unit(struct source *source, const struct dwarf_unit *unit)
-{
-	struct reader *reader = &source->main;
-	struct dwarf_line_table *lines = find_lines(source, reader, unit);
-	if (lines)
-		read_lines(source, reader, unit, lines);
-	if (!walk_unit(source, reader, unit, lines))
-		source->stats->n_damaged_units++;
-	forget(reader, unit, lines);
-}
-
 static struct reader *find_alternate(struct source *source)
 {
 	if (source->is_alternate_tried)
@@ -556,17 +527,104 @@ static struct reader *find_alternate(struct source *source)
 		source->files->find_alternate(source->files->context, path, &id);
 	if (!image || !build_id_equal(&image->build_id, &id))
 		return NULL;
-	reader_init(&source->alternate, image, false, false);
+	reader_init(source, &source->alternate, image);
 	source->has_alternate = true;
 	source->main.info.alternate = &source->alternate.info;
 	source->stats->is_alternate_missing = false;
 	return &source->alternate;
 }
 
+/* The package, open; NULL when there is none. */
+static struct reader *find_package(struct source *source)
+{
+	if (!source->is_package_tried && source->files->find_package) {
+		const struct elf_image *image = source->files->find_package(source->files->context);
+		if (image) {
+			reader_init(source, &source->package, image);
+			source->has_package = true;
+		}
+	}
+	source->is_package_tried = true;
+	return source->has_package ? &source->package : NULL;
+}
+
+/* Functions of a split unit, with what only its skeleton says. */
+static void read_split_unit(struct source *source, struct reader *reader,
+			    const struct dwarf_unit *skeleton, struct dwarf_line_table *lines,
+			    struct dwarf_unit *unit)
+{
+	unit->addr_base = skeleton->addr_base;
+	unit->low_pc = skeleton->low_pc;
+	unit->ranges_base = skeleton->gnu_ranges_base;
+	if (!unit->comp_dir)
+		unit->comp_dir = skeleton->comp_dir;
+	/* Its own table of files counts, without rows; some compilers use the skeleton's. */
+	struct dwarf_line_table *own = find_lines(source, reader, unit);
+	if (!walk_unit(source, reader, unit, own && own->end ? own : lines))
+		source->stats->n_damaged_units++;
+	source->stats->n_dwo++;
+}
+
+static bool read_packed(struct source *source, const struct dwarf_unit *skeleton,
+			struct dwarf_line_table *lines)
+{
+	struct reader *package = find_package(source);
+	struct dwarf_unit unit;
+	if (!package || !dwarf_package_find(&package->info, skeleton->dwo_id, &package->info.parts))
+		return false;
+	uint64_t position = package->info.parts.info;
+	if (dwarf_info_next(&package->info, &position, &unit) != DWARF_INFO_UNIT || !unit.abbrevs)
+		return false;
+	read_split_unit(source, package, skeleton, lines, &unit);
+	return true;
+}
+
+/* Looks for the unit of that id in a .dwo file; other units there are of types. */
+static bool read_dwo(struct source *source, const struct dwarf_unit *skeleton,
+		     struct dwarf_line_table *lines)
+{
+	const struct dwarf_source_files *files = source->files;
+	const struct elf_image *image =
+		files->find_dwo ? files->find_dwo(files->context, skeleton->comp_dir,
+						  skeleton->dwo_name, skeleton->dwo_id)
+				: NULL;
+	if (!image)
+		return false;
+	struct reader reader;
+	reader_init(source, &reader, image);
+	uint64_t position = 0;
+	struct dwarf_unit unit;
+	enum dwarf_info_step step;
+	bool is_found = false;
+	while (!is_found &&
+	       (step = dwarf_info_next(&reader.info, &position, &unit)) != DWARF_INFO_END)
+		is_found =
+			step == DWARF_INFO_UNIT && unit.abbrevs && unit.dwo_id == skeleton->dwo_id;
+	if (is_found)
+		read_split_unit(source, &reader, skeleton, lines, &unit);
+	reader_fini(&reader);
+	return is_found;
+}
+
+static void read_unit(struct source *source, const struct dwarf_unit *unit)
+{
+	struct reader *reader = &source->main;
+	struct dwarf_line_table *lines = find_lines(source, reader, unit);
+	if (lines)
+		read_lines(source, reader, unit, lines);
+	/* Before the skeleton, which may hold the same functions with less. */
+	if (unit->dwo_name && !read_packed(source, unit, lines) && !read_dwo(source, unit, lines))
+		source->stats->n_dwo_missing++;
+	if (!walk_unit(source, reader, unit, lines))
+		source->stats->n_damaged_units++;
+	forget(reader, unit, lines);
+}
+
 static void source_fini(struct source *source)
 {
 	reader_fini(&source->main);
 	reader_fini(&source->alternate);
+	reader_fini(&source->package);
 	address_claims_fini(&source->function_claims);
 	address_claims_fini(&source->line_claims);
 	dwarf_ranges_fini(&source->ranges);
@@ -588,10 +646,9 @@ struct error *dwarf_source_read(const struct elf_image *image,
 		.model = model,
 		.stats = stats,
 	};
-	reader_init(&source.main, image, false, source.files->is_file_mapping);
+	reader_init(&source, &source.main, image);
 	address_claims_init(&source.function_claims, image);
 	address_claims_init(&source.line_claims, image);
-	dwarf_ranges_init(&source.ranges, &source.main.info);
 	/* Texts may lie there without any DIE being followed there. */
 	if (elf_image_find(image, ".gnu_debugaltlink"))
 		(void)find_alternate(&source);

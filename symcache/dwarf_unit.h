@@ -21,10 +21,12 @@ struct dwarf_unit {
 	struct dwarf_shape shape;
 	const struct dwarf_abbrev_table *abbrevs;
 	/* From its first DIE; bases are absolute offsets in their sections. */
-	uint64_t low_pc, str_offsets_base, addr_base, rnglists_base, ranges_base;
-	uint64_t stmt_list, language;
+	uint64_t low_pc, str_offsets_base, addr_base, rnglists_base;
+	uint64_t gnu_ranges_base; /* of the split unit that belongs to this one */
+	uint64_t ranges_base;	  /* of this one, when it is a split unit of version 4 */
+	uint64_t stmt_list;
 	const char *comp_dir, *dwo_name; /* NULL when there is none */
-	bool has_stmt_list, has_rnglists_base, has_addr_base, has_str_offsets_base;
+	bool has_stmt_list;
 };
 
 /* Raw values of one DIE, as its forms hold them: references of a unit are made absolute, values of

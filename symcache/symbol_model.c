@@ -39,8 +39,10 @@ static bool grow(struct symbol_model *model, void **items, size_t item_bytes, si
 static uint64_t hash_words(uint64_t seed, const uint32_t *words, size_t n)
 {
 	uint64_t hash = seed;
-	for (size_t i = 0; i < n; i++)
-		hash = hash_mix(hash ^ words[i]);
+	for (size_t i = 0; i < n; i++) {
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
 	return hash;
 }
 
