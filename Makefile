@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 .PHONY: all demo check bench fuzz format
 
 all:
-	cmake --preset release
+	cmake --preset release -DPERFPIPE_TESTS=OFF
 	cmake --build build/release -j $(JOBS) --target perfpipe
 
 demo:
@@ -21,10 +21,9 @@ check:
 	ctest --test-dir build/ci --output-on-failure -j $(JOBS)
 
 bench:
-	scripts/install_packages.sh bench
-	cmake --preset release -DPERFPIPE_TESTS=OFF
-	cmake --build build/release -j $(JOBS)
-	tests/bench/run.sh build/release/perfpipe
+	scripts/install_packages.sh test
+	cmake --preset release -DPERFPIPE_TESTS=ON
+	tests/bench/run.sh build/release
 
 fuzz:
 	scripts/install_packages.sh test

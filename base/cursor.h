@@ -23,7 +23,8 @@ struct cursor {
 static inline struct cursor cursor_make(const void *data, size_t size, bool is_swapped)
 {
 	const uint8_t *p = data;
-	return (struct cursor){.begin = p, .next = p, .end = p + size, .is_swapped = is_swapped};
+	return (struct cursor){
+		.begin = p, .next = p, .end = size ? p + size : p, .is_swapped = is_swapped};
 }
 
 static inline bool cursor_is_ok(const struct cursor *c)

@@ -2,6 +2,7 @@
 #include "collector/event_open.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
@@ -109,6 +110,24 @@ int event_open(struct event_opener *opener, struct perf_event_attr *attr, pid_t 
 		*opener = before;
 		return -errno_value;
 	}
+}
+
+bool event_open_has_field(uint64_t sample_type)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = offsetof(struct perf_event_attr, config3),
+		.sample_type = sample_type,
+	};
+	/* The least that everybody may open. */
+	perf_attr_set(&attr, PERF_ATTR_EXCLUDE_KERNEL, 1);
+	perf_attr_set(&attr, PERF_ATTR_EXCLUDE_HV, 1);
+	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close((int)fd);
+	return true;
 }
 
 long event_open_sysctl(const char *name, long fallback)

@@ -26,6 +26,9 @@ struct event_opener {
 int event_open(struct event_opener *opener, struct perf_event_attr *attr, pid_t pid, int cpu,
 	       unsigned flags);
 
+/* Whether the kernel gives a field of samples that depends on its configuration. */
+bool event_open_has_field(uint64_t sample_type);
+
 /* E101: what ("cannot sample this host") and the gate: paranoid, capability, seccomp. */
 struct error *event_open_explain(int errno_value, const char *what) MUST_USE;
 

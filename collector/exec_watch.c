@@ -306,6 +306,8 @@ static void collect(struct exec_watch *watch)
 		const uint8_t *record;
 		while ((record = perf_ring_next(watch->ring_copy.data, n, &offset, &header)))
 			take_record(watch, &header, record);
+		/* The copied stacks hold environments, which are nobody's business. */
+		explicit_bzero(watch->ring_copy.data, n);
 	}
 }
 

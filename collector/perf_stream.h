@@ -64,7 +64,7 @@ struct perf_stream {
 	struct perf_decompress decompress;
 };
 
-/* begin_offset: where the first record lies; head: bytes of it that were read already. */
+/* What differs from reading fd as it comes, until its end, is set in the fields afterwards. */
 void perf_stream_init(struct perf_stream *stream, struct perf_file *file, struct reorder *reorder,
 		      struct perf_stream_pool *pool, int fd);
 void perf_stream_fini(struct perf_stream *stream);

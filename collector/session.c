@@ -16,7 +16,7 @@
 #include "base/stats.h"
 #include "collector/record_writer.h"
 
-enum { CPUS_CHECK_INTERVAL_NS = 1000000000, WARNING_MAX_BYTES = 512 };
+enum { CPUS_CHECK_INTERVAL_NS = 200000000, WARNING_MAX_BYTES = 512 };
 
 static struct session *from_source(struct record_source *source)
 {

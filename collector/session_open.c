@@ -86,6 +86,9 @@ static struct error *set_events(struct session *session,
 		.frequency_hz = limit_frequency(session, options->frequency_hz),
 		.period = options->period,
 	};
+	/* Which group a sample belongs to, also when its process was never seen to start. */
+	uint64_t cgroup_field =
+		event_open_has_field(PERF_SAMPLE_CGROUP) ? (uint64_t)PERF_SAMPLE_CGROUP : 0;
 	session->n_sampling = list->n;
 	session->info.n_events = list->n + 1;
 	session->info.events = mem_zalloc(list->n + 1, sizeof(*session->info.events));
@@ -94,12 +97,14 @@ static struct error *set_events(struct session *session,
 		event_attr_set_sampling(attr, &sampling);
 		perf_attr_set(attr, PERF_ATTR_INHERIT, is_of_tasks(session));
 		perf_attr_set(attr, PERF_ATTR_ENABLE_ON_EXEC, session->scope == COLLECTOR_COMMAND);
+		attr->sample_type |= cgroup_field;
 		set_event(session, i, attr, list->events[i].name);
 	}
 	event_attr_set_side_band(&side_band);
 	perf_attr_set(&side_band, PERF_ATTR_INHERIT, is_of_tasks(session));
 	/* Runs before /proc is read, so that nothing falls in between. */
 	perf_attr_set(&side_band, PERF_ATTR_DISABLED, 0);
+	side_band.sample_type |= cgroup_field;
 	set_event(session, list->n, &side_band, "dummy:HG");
 	session->layout = session->info.events[0].layout;
 	return NULL;
@@ -177,8 +182,8 @@ static char *describe_target(const struct session *session)
 
 /* --- rings and descriptors --- */
 
-/* A soft limit may be raised by anybody (FR-119). */
-static void raise_descriptor_limit(const struct session *session, bool has_exec_watch)
+/* A soft limit may be raised by anybody (FR-119). Returns what is needed. */
+static rlim_t raise_descriptor_limit(const struct session *session, bool has_exec_watch)
 {
 	struct rlimit limit;
 	rlim_t n_tasks = 0;
@@ -194,9 +199,10 @@ static void raise_descriptor_limit(const struct session *session, bool has_exec_
 	rlim_t n_events = session->info.n_events + (has_exec_watch ? 1u : 0u);
 	rlim_t need = FDS_BESIDE + session->cpus.n * (n_tasks * n_events + 2);
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
-		return;
+		return need;
 	limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
 	(void)!setrlimit(RLIMIT_NOFILE, &limit);
+	return need;
 }
 
 static struct error *open_rings(struct session *session, uint64_t asked_bytes)
@@ -212,9 +218,14 @@ static struct error *open_rings(struct session *session, uint64_t asked_bytes)
 	struct error *err = ring_set_open_rings(&session->rings, &session->cpus, asked_bytes);
 	getrlimit(RLIMIT_MEMLOCK, &lock);
 	long mlock_kib = event_open_sysctl("perf_event_mlock_kb", -1);
-	if (err && error_get_number(err) == 106)
-		return error_wrap(err, "kernel.perf_event_mlock_kb is %ld, RLIMIT_MEMLOCK %llu KiB",
-				  mlock_kib, (unsigned long long)lock.rlim_cur >> 10);
+	if (err && error_get_number(err) == 106) {
+		error_free(err);
+		return error_number(error_new(ERROR_DENIED,
+					      "ring memory refused: kernel.perf_event_mlock_kb is "
+					      "%ld and RLIMIT_MEMLOCK %llu KiB, both used up",
+					      mlock_kib, (unsigned long long)lock.rlim_cur >> 10),
+				    106);
+	}
 	if (err)
 		return err;
 	session->state.ring_bytes = session->rings.ring_bytes;
@@ -572,12 +583,15 @@ static struct error *build(struct session *session, const struct collector_live_
 		err = set_target(session, options);
 	if (err)
 		return err;
-	raise_descriptor_limit(session, options->watch_execs);
+	rlim_t n_descriptors = raise_descriptor_limit(session, options->watch_execs);
 	err = try_events(session);
 	if (!err)
 		err = open_rings(session, options->ring_bytes);
 	if (!err)
 		err = open_events(session);
+	if (err && error_get_number(err) == 107)
+		return error_wrap(err, "about %llu descriptors are needed",
+				  (unsigned long long)n_descriptors);
 	if (err)
 		return err;
 	if (options->watch_execs)

@@ -15,10 +15,8 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "converter/deferred.h"
-#include "converter/kernel_space.h"
-#include "converter/process.h"
-#include "converter/record.h"
 #include "converter/sample.h"
+#include "converter/scene.h"
 #include "converter/symbolize.h"
 #include "converter/window.h"
 
@@ -27,13 +25,13 @@ struct converter {
 	const struct perf_source_info *source;
 	struct symcache *cache;
 
-	struct image_table images;
-	struct process_table processes;
-	struct kernel_space kernel;
+	struct scene scene;
 	struct deferred_table deferred;
 
 	struct window window;
 	struct converter_totals totals;
+	struct converter_totals published;    /* as far as base/stats was told */
+	struct converter_totals window_start; /* when the last window ended */
 };
 
 struct converter *converter_new(const struct converter_config *config,
@@ -43,11 +41,10 @@ struct converter *converter_new(const struct converter_config *config,
 	converter->config = *config;
 	converter->source = source;
 	converter->cache = cache;
-	image_table_init(&converter->images);
-	process_table_init(&converter->processes, &converter->images);
-	kernel_space_init(&converter->kernel, &converter->images, &converter->processes.pool);
+	scene_init(&converter->scene, source, cache);
 	window_init(&converter->window, source, config->event, config->labels,
-		    &converter->processes, &converter->kernel, &converter->images);
+		    &converter->scene.processes, &converter->scene.kernel,
+		    &converter->scene.images);
 	return converter;
 }
 
@@ -57,9 +54,7 @@ void converter_free(struct converter *converter)
 		return;
 	deferred_fini(&converter->deferred);
 	window_fini(&converter->window);
-	kernel_space_fini(&converter->kernel);
-	process_table_fini(&converter->processes);
-	image_table_fini(&converter->images);
+	scene_fini(&converter->scene);
 	mem_free(converter);
 }
 
@@ -133,98 +128,6 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 
 /* --- side band --- */
 
-/*
- * A running program's file is opened while it is there, it may be gone at the window's end; each
- * further process that maps it is another chance. symcache bounds the tries.
- */
-static void capture(struct converter *converter, uint32_t pid, const struct space_map *map,
-		    bool is_new)
-{
-	struct image *image = image_table_get(&converter->images, map->image);
-	if (!is_new && !(converter->source->is_live && image_is_missed(image)))
-		return;
-	image->first_pid = (int32_t)pid;
-	image->first_start = map->start;
-	image->first_end = map->end;
-	image->module = NULL;
-	if (converter->source->is_live)
-		image_open(image, converter->source, converter->cache);
-}
-
-static void widen_hull(struct converter *converter, const struct space_map *map)
-{
-	struct image *image = image_table_get(&converter->images, map->image);
-	struct image *canonical = image_table_get(&converter->images, image->canonical);
-	uint64_t high = map->page_offset + (map->end - map->start);
-	if (map->page_offset < canonical->offset_low)
-		canonical->offset_low = map->page_offset;
-	if (high > canonical->offset_high)
-		canonical->offset_high = high;
-}
-
-enum { PROT_EXEC_BIT = 4 }; /* PROT_EXEC of mman.h, the same on every architecture */
-
-static bool feed_mmap(struct converter *converter, const struct record_view *view)
-{
-	struct record_mmap mmap;
-	if (!record_read_mmap(view, &mmap))
-		return false;
-	if (mmap.pid == UINT32_MAX ||
-	    (view->record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
-		kernel_space_map(&converter->kernel, mmap.start, mmap.length, mmap.page_offset,
-				 mmap.filename);
-		return true;
-	}
-	if (mmap.length > UINT64_MAX - mmap.start || mmap.length > UINT64_MAX - mmap.page_offset)
-		return false;
-	if (mmap.is_data && !(mmap.has_protection && mmap.protection & PROT_EXEC_BIT))
-		return true; /* recorded with --data: no code */
-	const struct image_key key = {
-		.path = mmap.filename,
-		.build_id = mmap.build_id,
-		.device_major = mmap.device_major,
-		.device_minor = mmap.device_minor,
-		.inode = mmap.inode,
-		.inode_generation = mmap.inode_generation,
-		.has_inode = mmap.has_inode,
-	};
-	bool is_new;
-	const struct space_map map = {
-		.start = mmap.start,
-		.end = mmap.start + mmap.length,
-		.page_offset = mmap.page_offset,
-		.image = image_table_intern(&converter->images, &key, &is_new),
-	};
-	capture(converter, mmap.pid, &map, is_new);
-	widen_hull(converter, &map);
-	process_table_map(&converter->processes, mmap.pid, &map, view->record->is_synthetic);
-	return true;
-}
-
-static bool feed_comm(struct converter *converter, const struct record_view *view)
-{
-	struct record_comm comm;
-	if (!record_read_comm(view, &comm))
-		return false;
-	process_table_comm(&converter->processes, comm.pid, comm.tid, comm.name, comm.is_exec,
-			   view->record->is_synthetic);
-	return true;
-}
-
-static bool feed_task(struct converter *converter, const struct record_view *view)
-{
-	struct record_task task;
-	if (!record_read_task(view, &task))
-		return false;
-	if (view->record->type == PERF_RECORD_EXIT)
-		process_table_exit(&converter->processes, task.pid, task.tid);
-	else
-		process_table_fork(&converter->processes, task.pid, task.parent_pid, task.tid,
-				   task.parent_tid,
-				   view->record->misc & PERF_RECORD_MISC_FORK_EXEC);
-	return true;
-}
-
 static bool feed_lost(struct converter *converter, const struct record_view *view)
 {
 	struct record_lost lost;
@@ -240,16 +143,6 @@ static bool feed_lost(struct converter *converter, const struct record_view *vie
 	return true;
 }
 
-static bool feed_ksymbol(struct converter *converter, const struct record_view *view)
-{
-	struct record_ksymbol ksymbol;
-	if (!record_read_ksymbol(view, &ksymbol))
-		return false;
-	kernel_space_ksymbol(&converter->kernel, ksymbol.start, ksymbol.length, ksymbol.name,
-			     ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
-	return true;
-}
-
 static bool feed_cgroup(struct converter *converter, const struct record_view *view)
 {
 	struct record_cgroup cgroup;
@@ -259,11 +152,11 @@ static bool feed_cgroup(struct converter *converter, const struct record_view *v
 	return true;
 }
 
-static bool feed_deferred_chain(struct converter *converter, const struct record_view *view,
-				const struct sample_layout *layout)
+static bool feed_deferred_chain(struct converter *converter, const struct record_view *view)
 {
+	const struct sample_layout layout = scene_layout(&converter->scene, view->record);
 	struct record_deferred_chain chain;
-	if (!record_read_deferred_chain(view, layout, &chain))
+	if (!record_read_deferred_chain(view, &layout, &chain))
 		return false;
 	deferred_complete(&converter->deferred, chain.tid, chain.cookie, chain.entries, chain.n,
 			  finish_deferred, converter);
@@ -283,69 +176,25 @@ static bool check_thread_map(const struct record_view *view)
 	return map.next == map.n;
 }
 
-static bool feed_exec(struct converter *converter, const struct record_view *view)
-{
-	struct record_exec exec;
-	if (!record_read_exec(view, &exec))
-		return false;
-	char *cmdline CLEANUP(cleanup_mem) = NULL;
-	if (exec.argv_bytes) {
-		cmdline = mem_copy(exec.argv, exec.argv_bytes);
-		for (uint32_t i = 0; i + 1 < exec.argv_bytes; i++) {
-			if (!cmdline[i])
-				cmdline[i] = ' ';
-		}
-	}
-	process_table_exec(&converter->processes, exec.pid, exec.tid, cmdline,
-			   exec.cgroup[0] ? exec.cgroup : NULL);
-	return true;
-}
-
-/* The sample_id layout of a side-band record: that of its event, else of the first. */
-static struct sample_layout layout_of(const struct converter *converter,
-				      const struct perf_record *record)
-{
-	const struct perf_source_info *source = converter->source;
-	if (!source->n_events)
-		return (struct sample_layout){0};
-	return source->events[record->event_index < source->n_events ? record->event_index : 0]
-		.layout;
-}
-
 static bool feed_side_band(struct converter *converter, const struct perf_record *record)
 {
-	const struct sample_layout layout = layout_of(converter, record);
-	const struct record_view view = {
-		.record = record,
-		.is_swapped = converter->source->is_swapped,
-		.trailer_bytes =
-			record->type < PERF_RECORD_USER_TYPE_START ? layout.trailer_bytes : 0,
-	};
+	const struct record_view view = scene_view(&converter->scene, record);
+	enum scene_outcome outcome = scene_feed(&converter->scene, &view);
+	if (outcome != SCENE_UNMOVED)
+		return outcome == SCENE_CHANGED;
 	switch (record->type) {
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		return feed_mmap(converter, &view);
-	case PERF_RECORD_COMM:
-		return feed_comm(converter, &view);
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		return feed_task(converter, &view);
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return feed_lost(converter, &view);
 	case PERF_RECORD_THROTTLE:
 		converter->totals.throttled++;
 		return true;
-	case PERF_RECORD_KSYMBOL:
-		return feed_ksymbol(converter, &view);
 	case PERF_RECORD_CGROUP:
 		return feed_cgroup(converter, &view);
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
-		return feed_deferred_chain(converter, &view, &layout);
+		return feed_deferred_chain(converter, &view);
 	case PERF_RECORD_THREAD_MAP:
 		return check_thread_map(&view);
-	case PERF_RECORD_PERFPIPE_EXEC:
-		return feed_exec(converter, &view);
 	/* Known, and nothing in them bears on a profile. */
 	case PERF_RECORD_UNTHROTTLE:
 	case PERF_RECORD_READ:
@@ -366,11 +215,28 @@ static bool feed_side_band(struct converter *converter, const struct perf_record
 	}
 }
 
+/* Tells base/stats what the totals grew by. */
+static void publish(struct converter *converter)
+{
+	const struct converter_totals *t = &converter->totals, *p = &converter->published;
+	stats_add(STAT_SAMPLES_TAKEN, t->taken - p->taken);
+	stats_add(STAT_SAMPLES_WRITTEN, t->written - p->written);
+	stats_add(STAT_SAMPLES_MALFORMED, t->malformed - p->malformed);
+	stats_add(STAT_SAMPLES_NO_EVENT, t->no_event - p->no_event);
+	stats_add(STAT_SAMPLES_FILTERED, t->filtered - p->filtered);
+	stats_add(STAT_SAMPLES_LOST, t->lost_samples - p->lost_samples);
+	stats_add(STAT_EVENTS_LOST, t->lost_events - p->lost_events);
+	stats_add(STAT_THROTTLED, t->throttled - p->throttled);
+	stats_add(STAT_USER_STACKS_SKIPPED, t->user_stacks_skipped - p->user_stacks_skipped);
+	stats_add(STAT_RECORDS_UNKNOWN, t->unknown_records - p->unknown_records);
+	stats_add(STAT_RECORDS_MALFORMED, t->malformed_records - p->malformed_records);
+	converter->published = converter->totals;
+}
+
 struct error *converter_feed(void *context, const struct perf_record *records, size_t n)
 {
 	struct converter *converter = context;
 	struct converter_totals *totals = &converter->totals;
-	uint64_t taken = totals->taken, written = totals->written;
 	for (size_t i = 0; i < n; i++) {
 		if (records[i].type == PERF_RECORD_SAMPLE) {
 			feed_sample(converter, &records[i]);
@@ -382,8 +248,7 @@ struct error *converter_feed(void *context, const struct perf_record *records, s
 	window_flush(&converter->window);
 	totals->written = converter->window.n_written;
 	stats_add(STAT_RECORDS_READ, n);
-	stats_add(STAT_SAMPLES_TAKEN, totals->taken - taken);
-	stats_add(STAT_SAMPLES_WRITTEN, totals->written - written);
+	publish(converter);
 	return NULL;
 }
 
@@ -398,8 +263,8 @@ static void add_comment(struct profile *profile, char *text)
 
 static void add_trusted_files(const struct converter *converter)
 {
-	for (uint32_t i = 0; i < converter->images.n; i++) {
-		const struct image *image = image_table_get(&converter->images, i);
+	for (uint32_t i = 0; i < converter->scene.images.n; i++) {
+		const struct image *image = image_table_get(&converter->scene.images, i);
 		if (image->module && module_get_state(image->module) == MODULE_OK_TRUSTED)
 			add_comment(converter->window.profile,
 				    mem_format("taken on trust: %s", image->path));
@@ -425,11 +290,36 @@ static void add_event_comments(const struct converter *converter)
 				       converter->window.columns.ns_per_sample));
 }
 
+/* What became of this window's samples. */
+static void add_count_comments(const struct converter *converter)
+{
+	const struct converter_totals *t = &converter->totals, *w = &converter->window_start;
+	struct profile *profile = converter->window.profile;
+	const struct {
+		const char *name;
+		uint64_t n;
+	} counts[] = {
+		{"lost_events", t->lost_events - w->lost_events},
+		{"lost_samples", t->lost_samples - w->lost_samples},
+		{"dropped_malformed", t->malformed - w->malformed},
+		{"dropped_no_event", t->no_event - w->no_event},
+		{"left_out", t->filtered - w->filtered},
+		{"throttled", t->throttled - w->throttled},
+		{"user_stacks_not_unwound", t->user_stacks_skipped - w->user_stacks_skipped},
+	};
+	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written",
+					t->taken - w->taken, t->written - w->written));
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		if (counts[i].n)
+			add_comment(profile,
+				    mem_format("%s: %" PRIu64, counts[i].name, counts[i].n));
+	}
+}
+
 /* Facts for people; nothing reads them to work. */
 static void add_comments(const struct converter *converter)
 {
 	const struct perf_source_info *source = converter->source;
-	const struct converter_totals *t = &converter->totals;
 	struct profile *profile = converter->window.profile;
 	if (source->hostname)
 		add_comment(profile, mem_format("host: %s", source->hostname));
@@ -439,23 +329,7 @@ static void add_comments(const struct converter *converter)
 	if (source->cmdline)
 		add_comment(profile, mem_format("command: %s", source->cmdline));
 	add_event_comments(converter);
-	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written", t->taken,
-					t->written));
-	if (t->lost_events)
-		add_comment(profile, mem_format("lost_events: %" PRIu64, t->lost_events));
-	if (t->lost_samples)
-		add_comment(profile, mem_format("lost_samples: %" PRIu64, t->lost_samples));
-	if (t->malformed)
-		add_comment(profile, mem_format("dropped_malformed: %" PRIu64, t->malformed));
-	if (t->no_event)
-		add_comment(profile, mem_format("dropped_no_event: %" PRIu64, t->no_event));
-	if (t->filtered)
-		add_comment(profile, mem_format("left_out: %" PRIu64, t->filtered));
-	if (t->throttled)
-		add_comment(profile, mem_format("throttled: %" PRIu64, t->throttled));
-	if (t->user_stacks_skipped)
-		add_comment(profile, mem_format("user_stacks_not_unwound: %" PRIu64,
-						t->user_stacks_skipped));
+	add_count_comments(converter);
 	add_trusted_files(converter);
 }
 
@@ -503,14 +377,15 @@ struct error *converter_finish(struct converter *converter,
 	deferred_flush(&converter->deferred, finish_deferred, converter);
 	window_update_events(&converter->window);
 	converter->totals.written = converter->window.n_written;
+	publish(converter);
 	struct error *err = check_event(converter);
 	if (err)
 		return err;
 	const struct symbolize_input input = {
 		.profile = converter->window.profile,
 		.locations = &converter->window.locations,
-		.images = &converter->images,
-		.kernel = &converter->kernel,
+		.images = &converter->scene.images,
+		.kernel = &converter->scene.kernel,
 		.source = converter->source,
 		.cache = converter->cache,
 		.main_path = converter->config.main_path,
@@ -521,6 +396,7 @@ struct error *converter_finish(struct converter *converter,
 	converter->totals.n_locations = converter->window.locations.n;
 	set_times(converter);
 	add_comments(converter);
+	converter->window_start = converter->totals;
 	*out = window_take_profile(&converter->window);
 	return NULL;
 }

@@ -2,8 +2,9 @@
 /*
  * Samples whose user call chain comes later (kernel 6.18 and newer): the chain ends with
  * PERF_CONTEXT_USER_DEFERRED and a cookie, and a CALLCHAIN_DEFERRED record of the same thread and
- * cookie brings the user part, for every sample that waits for it. Bounded: when the table is full
- * the oldest sample is finished with what it has.
+ * cookie brings the user part, for every sample that waits for it. That may be seconds later, when
+ * the thread slept in its system call. Bounded: when so many wait the oldest sample is finished
+ * with what it has.
  */
 #pragma once
 
@@ -22,7 +23,10 @@ struct deferred_sample {
 
 struct deferred_table {
 	struct deferred_sample items[DEFERRED_MAX]; /* ring; bytes NULL = taken out */
-	uint32_t first, n;
+	uint32_t keys[DEFERRED_MAX]; /* of items, from tid and cookie, so that a search reads little
+				      */
+	uint32_t first, n;	     /* holes between waiting ones included */
+	uint32_t n_waiting;
 };
 
 /* Gets a waiting sample: with the user part, or NULL and 0 when that will not come. */

@@ -2,9 +2,11 @@
 #include "converter/event_columns.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash_map.h"
 #include "base/mem.h"
 
 enum { COLUMNS_PER_EVENT = 2, NAME_MAX_BYTES = 200 };
@@ -72,28 +74,25 @@ static void reduce_name(const struct perf_event_info *event, char out[NAME_MAX_B
 		used--;
 	out[used] = '\0';
 	if (!used)
-		strcpy(out, "event");
+		memcpy(out, "event", sizeof("event"));
 }
 
-static bool has_sample_type(const struct profile *profile, const char *name)
-{
-	for (uint32_t i = 0; i < profile->sample_types.n; i++) {
-		if (strcmp(profile_text(profile, profile->sample_types.items[i].type), name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Two events of one name (the core types of a hybrid CPU) stay two columns: name, name_2. */
-static void add_event_columns(struct profile *profile, const struct perf_event_info *event)
+/*
+ * Two events of one name (the core types of a hybrid CPU) stay two columns: name, name_2. taken:
+ * the next number to try of each name, by its string; a file may have many thousands of one name.
+ */
+static void add_event_columns(struct profile *profile, const struct perf_event_info *event,
+			      struct hash_map *taken)
 {
 	char base[NAME_MAX_BYTES];
 	reduce_name(event, base);
 	char *name CLEANUP(cleanup_mem) = mem_copy_string(base);
-	for (unsigned i = 2; has_sample_type(profile, name); i++) {
+	uint64_t first = profile_string(profile, base);
+	while (*hash_map_put(taken, profile_string(profile, name), NULL)) {
 		mem_free(name);
-		name = mem_format("%s_%u", base, i);
+		name = mem_format("%s_%" PRIu64, base, ++*hash_map_put(taken, first, NULL));
 	}
+	*hash_map_put(taken, profile_string(profile, name), NULL) = 1;
 	char *count CLEANUP(cleanup_mem) = mem_format("%s_samples", name);
 	profile_add_sample_type(profile, count, "count");
 	profile_add_sample_type(profile, name, is_clock(event) ? "nanoseconds" : "count");
@@ -192,11 +191,13 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 	} else if (new.is_single) {
 		add_single_columns(&new, profile, &source->events[new.main_event]);
 	} else {
+		CLEANUP(hash_map_fini) struct hash_map taken;
+		hash_map_init(&taken);
 		for (uint32_t e = 0; e < source->n_events; e++) {
 			if (new.first_column[e] == EVENT_COLUMN_NONE)
 				continue;
 			new.first_column[e] = profile->sample_types.n;
-			add_event_columns(profile, &source->events[e]);
+			add_event_columns(profile, &source->events[e], &taken);
 		}
 	}
 	new.n_columns = profile->sample_types.n;

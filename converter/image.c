@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash_seed.h"
 #include "base/mem.h"
 
 static bool starts_with(const char *s, const char *prefix)
@@ -35,12 +36,13 @@ static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 	return h;
 }
 
-static uint64_t hash_key(const struct image_key *key)
+static uint64_t hash_key(const struct image_table *table, const struct image_key *key)
 {
-	uint64_t h = hash_bytes(1, key->path, strlen(key->path));
+	uint64_t h = hash_bytes(table->seed, key->path, strlen(key->path));
 	h = hash_bytes(h, key->build_id.bytes, key->build_id.size);
 	h = hash_mix(h ^ key->inode);
 	h = hash_mix(h ^ key->inode_generation);
+	h = hash_mix(h ^ key->is_module);
 	return hash_mix(h ^ ((uint64_t)key->device_major << 32 | key->device_minor));
 }
 
@@ -76,7 +78,7 @@ static uint32_t add(struct image_table *table, enum image_kind kind, const char 
 
 void image_table_init(struct image_table *table)
 {
-	*table = (struct image_table){0};
+	*table = (struct image_table){.seed = hash_seed_make()};
 	hash_map_init(&table->by_key);
 	hash_map_init(&table->by_build_id);
 	add(table, IMAGE_KERNEL, "[kernel.kallsyms]");
@@ -105,7 +107,7 @@ static void find_canonical(struct image_table *table, uint32_t index)
 	struct image *image = &table->items[index];
 	if (!build_id_is_set(&image->build_id))
 		return;
-	uint64_t h = hash_bytes(2, image->build_id.bytes, image->build_id.size);
+	uint64_t h = hash_bytes(table->seed + 1, image->build_id.bytes, image->build_id.size);
 	bool is_new;
 	uint64_t *first = hash_map_put(&table->by_build_id, h, &is_new);
 	if (is_new)
@@ -118,7 +120,7 @@ static void find_canonical(struct image_table *table, uint32_t index)
 uint32_t image_table_intern(struct image_table *table, const struct image_key *key,
 			    bool *is_new_out)
 {
-	uint64_t *bucket = hash_map_put(&table->by_key, hash_key(key), NULL);
+	uint64_t *bucket = hash_map_put(&table->by_key, hash_key(table, key), NULL);
 	*is_new_out = false;
 	for (uint32_t i = (uint32_t)*bucket; i; i = table->next_in_bucket[i - 1]) {
 		if (is_key_of(&table->items[i - 1], key))
@@ -126,7 +128,7 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 	}
 	if (table->n >= IMAGE_MAX)
 		return IMAGE_INDEX_OVERFLOW;
-	uint32_t index = add(table, classify(key->path), key->path);
+	uint32_t index = add(table, key->is_module ? IMAGE_MODULE : classify(key->path), key->path);
 	struct image *image = &table->items[index];
 	image->build_id = key->build_id;
 	image->device_major = key->device_major;
@@ -136,14 +138,17 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 	image->has_inode = key->has_inode;
 	table->next_in_bucket[index] = (uint32_t)*bucket;
 	*bucket = index + 1;
-	find_canonical(table, index);
+	if (key->is_module)
+		image->canonical = IMAGE_INDEX_KERNEL;
+	else
+		find_canonical(table, index);
 	*is_new_out = true;
 	return index;
 }
 
 uint32_t image_table_add_ksymbol(struct image_table *table, const char *name)
 {
-	uint64_t h = hash_bytes(3, name, strlen(name));
+	uint64_t h = hash_bytes(table->seed + 2, name, strlen(name));
 	uint64_t *bucket = hash_map_put(&table->by_key, h, NULL);
 	for (uint32_t i = (uint32_t)*bucket; i; i = table->next_in_bucket[i - 1]) {
 		const struct image *image = &table->items[i - 1];

@@ -19,7 +19,8 @@ enum image_kind {
 	IMAGE_VDSO,    /* offset from the mapping's start */
 	IMAGE_ANON,    /* //anon, JIT code: run-time address */
 	IMAGE_SPECIAL, /* [vsyscall], [stack], [heap], [uprobes] …: run-time address */
-	IMAGE_KERNEL,  /* kernel and modules: run-time address */
+	IMAGE_KERNEL,  /* run-time address */
+	IMAGE_MODULE,  /* of the kernel; its canonical image is the kernel */
 	IMAGE_KSYMBOL, /* one BPF program or trampoline: run-time address, the name is the path */
 	IMAGE_GUEST_KERNEL,
 	IMAGE_GUEST_USER,
@@ -64,7 +65,8 @@ struct image_table {
 	uint32_t n, capacity;
 	struct hash_map by_key;	     /* hash of all that identifies → newest index + 1 */
 	struct hash_map by_build_id; /* hash → index */
-	uint32_t *next_in_bucket;    /* older image with the same key hash + 1, 0 = none */
+	uint64_t seed;
+	uint32_t *next_in_bucket; /* older image with the same key hash + 1, 0 = none */
 };
 
 /* What a mapping record says. */
@@ -74,6 +76,7 @@ struct image_key {
 	uint32_t device_major, device_minor;
 	uint64_t inode, inode_generation;
 	bool has_inode;
+	bool is_module; /* mapped into the kernel */
 };
 
 void image_table_init(struct image_table *table);

@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+static const char kernel_name[] = "[kernel.kallsyms]";
+
 void kernel_space_init(struct kernel_space *space, struct image_table *images,
 		       struct address_space_pool *pool)
 {
@@ -34,18 +36,24 @@ static void insert(struct kernel_space *space, uint64_t start, uint64_t length,
 	address_space_insert(&space->ranges, space->pool, space->images, &map, false);
 }
 
+static bool is_kernel_name(const char *filename)
+{
+	return strncmp(filename, kernel_name, sizeof(kernel_name) - 1) == 0;
+}
+
 void kernel_space_map(struct kernel_space *space, uint64_t start, uint64_t length,
 		      uint64_t page_offset, const char *filename)
 {
-	static const char kernel[] = "[kernel.kallsyms]";
-	if (strncmp(filename, kernel, sizeof(kernel) - 1) != 0) {
-		/* Modules and the entry trampolines are the kernel too; the guest's kernel is not.
-		 */
+	const struct image_key key = {.path = filename, .is_module = true};
+	bool is_new;
+	if (!is_kernel_name(filename)) {
+		/* Entry trampolines come as modules do; a guest's addresses are its own. */
 		if (strncmp(filename, "[guest", 6) != 0)
-			insert(space, start, length, page_offset, IMAGE_INDEX_KERNEL);
+			insert(space, start, length, page_offset,
+			       image_table_intern(space->images, &key, &is_new));
 		return;
 	}
-	const char *symbol = filename + sizeof(kernel) - 1;
+	const char *symbol = filename + sizeof(kernel_name) - 1;
 	space->has_text = true;
 	space->text_start = start;
 	space->text_end = length > UINT64_MAX - start ? UINT64_MAX : start + length;
@@ -53,6 +61,13 @@ void kernel_space_map(struct kernel_space *space, uint64_t start, uint64_t lengt
 	mem_free(space->relocation_symbol);
 	space->relocation_symbol = *symbol ? mem_copy_string(symbol) : NULL;
 	insert(space, start, length, page_offset, IMAGE_INDEX_KERNEL);
+}
+
+void kernel_space_identify(struct kernel_space *space, const char *filename,
+			   const struct build_id *build_id)
+{
+	if (is_kernel_name(filename) && build_id_is_set(build_id))
+		space->build_id = *build_id;
 }
 
 void kernel_space_ksymbol(struct kernel_space *space, uint64_t start, uint32_t length,
@@ -66,5 +81,5 @@ void kernel_space_ksymbol(struct kernel_space *space, uint64_t start, uint32_t l
 uint32_t kernel_space_find(const struct kernel_space *space, uint64_t vaddr)
 {
 	const struct space_map *map = address_space_find(space->ranges, vaddr);
-	return map ? map->image : IMAGE_INDEX_KERNEL;
+	return map ? image_table_get(space->images, map->image)->canonical : IMAGE_INDEX_KERNEL;
 }

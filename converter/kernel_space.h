@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/build_id.h"
 #include "converter/address_space.h"
 #include "converter/image.h"
 
@@ -17,7 +18,8 @@ struct kernel_space {
 	struct address_space *ranges;
 	bool has_text; /* a record told where the kernel's text is */
 	uint64_t text_start, text_end, text_page_offset;
-	char *relocation_symbol; /* "_text", "_stext"; NULL when no record named one */
+	char *relocation_symbol;  /* "_text", "_stext"; NULL when no record named one */
+	struct build_id build_id; /* of the kernel, empty when no record told it */
 };
 
 void kernel_space_init(struct kernel_space *space, struct image_table *images,
@@ -27,6 +29,9 @@ void kernel_space_fini(struct kernel_space *space);
  */
 void kernel_space_map(struct kernel_space *space, uint64_t start, uint64_t length,
 		      uint64_t page_offset, const char *filename);
+/* The build-id in such a record (perf record --buildid-mmap); a module's is passed over. */
+void kernel_space_identify(struct kernel_space *space, const char *filename,
+			   const struct build_id *build_id);
 /* KSYMBOL. */
 void kernel_space_ksymbol(struct kernel_space *space, uint64_t start, uint32_t length,
 			  const char *name, bool is_unregister);

@@ -4,13 +4,17 @@
 #include <string.h>
 
 #include "base/hash_map.h"
+#include "base/hash_seed.h"
 #include "base/mem.h"
 
 enum { FIRST_SLOTS = 1 << 10 };
 
 void location_table_init(struct location_table *table)
 {
-	*table = (struct location_table){.mask = FIRST_SLOTS - 1};
+	*table = (struct location_table){
+		.mask = FIRST_SLOTS - 1,
+		.seed = hash_seed_make(),
+	};
 	table->slots = mem_zalloc(FIRST_SLOTS, sizeof(*table->slots));
 }
 
@@ -35,7 +39,8 @@ static uint32_t pack(const struct location *location)
 static uint32_t place(const struct location_table *table, uint64_t address,
 		      uint32_t image_and_return)
 {
-	return (uint32_t)hash_mix(address ^ (uint64_t)image_and_return << 43) & table->mask;
+	return (uint32_t)hash_mix(address ^ (uint64_t)image_and_return << 43 ^ table->seed) &
+	       table->mask;
 }
 
 static void grow(struct location_table *table)

@@ -29,6 +29,7 @@ struct location_table {
 	uint32_t n, capacity;
 	struct location_slot *slots;
 	uint32_t mask;
+	uint64_t seed;
 };
 
 void location_table_init(struct location_table *table);

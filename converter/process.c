@@ -185,20 +185,29 @@ static struct thread *add_thread(struct process_table *table, struct process *pr
 	return thread;
 }
 
-struct thread *process_table_thread(struct process_table *table, uint32_t pid, uint32_t tid)
+struct thread *process_table_find(struct process_table *table, uint32_t pid, uint32_t tid)
 {
 	const uint64_t *value = hash_map_get(&table->threads, tid);
 	struct thread *thread = value ? (struct thread *)(uintptr_t)*value : NULL;
-	if (!thread || thread->process->pid != pid) {
-		/* The tid went to another process and we missed how. */
-		struct process *process = get_process(table, pid);
-		struct thread *stale = thread;
-		thread = add_thread(table, process, tid);
-		if (stale)
-			drop_thread(table, stale);
-		keep_bounds(table, thread);
-	}
+	if (!thread || thread->process->pid != pid)
+		return NULL;
 	thread->process->last_use = ++table->clock;
+	table->recent[tid % PROCESS_RECENT] = thread;
+	return thread;
+}
+
+struct thread *process_table_thread(struct process_table *table, uint32_t pid, uint32_t tid)
+{
+	struct thread *thread = process_table_find(table, pid, tid);
+	if (thread)
+		return thread;
+	const uint64_t *value = hash_map_get(&table->threads, tid);
+	/* The tid went to another process and we missed how. */
+	struct thread *stale = value ? (struct thread *)(uintptr_t)*value : NULL;
+	thread = add_thread(table, get_process(table, pid), tid);
+	if (stale)
+		drop_thread(table, stale);
+	keep_bounds(table, thread);
 	table->recent[tid % PROCESS_RECENT] = thread;
 	return thread;
 }

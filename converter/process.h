@@ -61,15 +61,24 @@ struct process_table {
 void process_table_init(struct process_table *table, struct image_table *images);
 void process_table_fini(struct process_table *table);
 
+/* NULL when absent. */
+struct thread *process_table_find(struct process_table *table, uint32_t pid, uint32_t tid);
 /* Made when absent. Valid until the next call that makes, forks or ends one. */
 struct thread *process_table_thread(struct process_table *table, uint32_t pid, uint32_t tid);
-static inline struct thread *process_table_recent(struct process_table *table, uint32_t pid,
-						  uint32_t tid)
+/* As process_table_find and process_table_thread, for the one asked for again and again. */
+static inline struct thread *process_table_find_recent(struct process_table *table, uint32_t pid,
+						       uint32_t tid)
 {
 	struct thread *thread = table->recent[tid % PROCESS_RECENT];
 	if (thread && thread->tid == tid && thread->process->pid == pid)
 		return thread;
-	return process_table_thread(table, pid, tid);
+	return process_table_find(table, pid, tid);
+}
+static inline struct thread *process_table_recent(struct process_table *table, uint32_t pid,
+						  uint32_t tid)
+{
+	struct thread *thread = process_table_find_recent(table, pid, tid);
+	return thread ? thread : process_table_thread(table, pid, tid);
 }
 
 /* COMM. is_exec: also the process gets the name, and its maps go. is_synthetic yields to what is

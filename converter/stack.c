@@ -5,6 +5,8 @@
 #include "base/hash_seed.h"
 #include "base/mem.h"
 
+enum { FRAMES_MAX = STACK_GROUP_FRAMES + STACK_MAX_FRAMES };
+
 enum mode {
 	MODE_UNKNOWN,
 	MODE_KERNEL,
@@ -19,8 +21,8 @@ void stack_builder_init(struct stack_builder *builder, struct image_table *image
 {
 	*builder =
 		(struct stack_builder){.images = images, .locations = locations, .kernel = kernel};
-	builder->frames = mem_alloc(STACK_MAX_FRAMES * sizeof(*builder->frames));
-	builder->locations_of_frames = mem_alloc(STACK_MAX_FRAMES * sizeof(uint32_t));
+	builder->frames = mem_alloc(FRAMES_MAX * sizeof(*builder->frames));
+	builder->locations_of_frames = mem_alloc(FRAMES_MAX * sizeof(uint32_t));
 	builder->seed = hash_seed_make();
 	builder->cache = mem_zalloc(STACK_FRAME_CACHE_SLOTS, sizeof(*builder->cache));
 }
@@ -129,13 +131,14 @@ static struct stack_frame_slot *slot_of(const struct stack_builder *builder, uin
 static void push(struct stack_builder *builder, const struct stack_input *input, enum mode mode,
 		 uint64_t vaddr, bool is_return)
 {
-	if (builder->n_frames == STACK_MAX_FRAMES)
+	if (builder->n_frames == FRAMES_MAX)
 		return;
 	/* Spaces and the kernel draw from one number series, so none is mistaken for another. */
 	uint64_t generation = mode == MODE_KERNEL ? kernel_space_generation(builder->kernel)
 						  : input->space->generation;
 	struct stack_frame *frame = &builder->frames[builder->n_frames++];
 	frame->vaddr = is_return && vaddr ? vaddr - 1 : vaddr;
+	frame->space = input->space;
 	frame->mode = (uint8_t)mode;
 	frame->is_return = is_return;
 	uint64_t kind = generation << 4 | (uint64_t)mode << 1 | is_return;
@@ -144,13 +147,14 @@ static void push(struct stack_builder *builder, const struct stack_input *input,
 	__builtin_prefetch(slot_of(builder, frame->key));
 }
 
-/*
- * Three passes over the frames, each asking for the memory that the next one reads: the cache
- * (asked for by push), then for those not in it the location's slot, then the stack's nodes.
- */
-static uint32_t resolve(struct stack_builder *builder, const struct address_space *space)
+void stack_begin(struct stack_builder *builder)
 {
-	uint32_t n = 0;
+	builder->n_frames = 0;
+}
+
+/* push asked for the frames' slots; this asks for the slots of locations before it reads them. */
+void stack_locate(struct stack_builder *builder)
+{
 	for (uint32_t i = 0; i < builder->n_frames; i++) {
 		struct stack_frame *frame = &builder->frames[i];
 		const struct stack_frame_slot *slot = slot_of(builder, frame->key);
@@ -159,25 +163,39 @@ static uint32_t resolve(struct stack_builder *builder, const struct address_spac
 			builder->locations_of_frames[i] = slot->location;
 			continue;
 		}
-		frame->location = locate(builder, space, frame);
+		frame->location = locate(builder, frame->space, frame);
 		location_table_prefetch(builder->locations, &frame->location);
 	}
 	for (uint32_t i = 0; i < builder->n_frames; i++) {
 		const struct stack_frame *frame = &builder->frames[i];
-		uint32_t location = builder->locations_of_frames[i];
-		if (!frame->is_known) {
-			location = location_table_intern(builder->locations, builder->profile,
-							 &frame->location);
-			*slot_of(builder, frame->key) =
-				(struct stack_frame_slot){frame->key, location};
-		}
-		/* A run of callers in no mapping is one mark. */
-		if (n && builder->locations_of_frames[n - 1] == location &&
-		    builder->locations->items[location].image == IMAGE_INDEX_BROKEN)
+		if (frame->is_known)
 			continue;
-		builder->locations_of_frames[n++] = location;
+		uint32_t location = location_table_intern(builder->locations, builder->profile,
+							  &frame->location);
+		builder->locations_of_frames[i] = location;
+		*slot_of(builder, frame->key) = (struct stack_frame_slot){frame->key, location};
 	}
-	return profile_stack(builder->profile, builder->locations_of_frames, n);
+}
+
+/* A run of callers in no mapping becomes one mark. */
+void stack_join(const struct stack_builder *builder, struct stack_chain *chain)
+{
+	uint32_t *locations = builder->locations_of_frames + chain->first;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		if (n && locations[n - 1] == locations[i] &&
+		    builder->locations->items[locations[i]].image == IMAGE_INDEX_BROKEN)
+			continue;
+		locations[n++] = locations[i];
+	}
+	chain->n = n;
+	profile_prefetch_stack(builder->profile, locations, n);
+}
+
+uint32_t stack_finish(const struct stack_builder *builder, const struct stack_chain *chain)
+{
+	return profile_stack(builder->profile, builder->locations_of_frames + chain->first,
+			     chain->n);
 }
 
 struct walk {
@@ -185,6 +203,7 @@ struct walk {
 	const struct stack_input *input;
 	enum mode mode;
 	bool is_exact; /* the next address is where the CPU was, not where a call returns to */
+	bool is_user_part;
 };
 
 static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
@@ -193,10 +212,16 @@ static void walk_entries(struct walk *walk, const uint8_t *entries, uint64_t n)
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t entry = sample_u64(entries, (size_t)i, is_swapped);
 		if (entry >= PERF_CONTEXT_MAX) {
+			enum mode mode = mode_of_marker(entry, walk->mode);
+			/* The user part is the last: small negative numbers there lay on a stack
+			 * that was walked astray. */
+			if (walk->is_user_part && mode != MODE_USER)
+				continue;
 			/* The first address behind a marker is the interrupted one, or just behind
 			 * a syscall. */
-			walk->mode = mode_of_marker(entry, walk->mode);
+			walk->mode = mode;
 			walk->is_exact = true;
+			walk->is_user_part |= entry == PERF_CONTEXT_USER;
 			if (entry == PERF_CONTEXT_USER_DEFERRED)
 				i++; /* its cookie */
 			continue;
@@ -247,16 +272,16 @@ static bool walk_lbr(struct walk *walk)
 	return true;
 }
 
-uint32_t stack_build(struct stack_builder *builder, const struct stack_input *input)
+struct stack_chain stack_read(struct stack_builder *builder, const struct stack_input *input)
 {
 	const struct sample *sample = input->sample;
+	struct stack_chain chain = {.first = builder->n_frames};
 	struct walk walk = {
 		.builder = builder,
 		.input = input,
 		.mode = mode_of_misc(input->misc),
 		.is_exact = true,
 	};
-	builder->n_frames = 0;
 	if (!input->has_lbr_stack || !walk_lbr(&walk))
 		walk_entries(&walk, sample->chain, sample->n_chain);
 	if (input->deferred) {
@@ -264,7 +289,17 @@ uint32_t stack_build(struct stack_builder *builder, const struct stack_input *in
 		walk.is_exact = true;
 		walk_entries(&walk, input->deferred, input->n_deferred);
 	}
-	if (!builder->n_frames)
+	if (builder->n_frames == chain.first)
 		push(builder, input, mode_of_misc(input->misc), sample->ip, false);
-	return resolve(builder, input->space);
+	chain.n = builder->n_frames - chain.first;
+	return chain;
+}
+
+uint32_t stack_build(struct stack_builder *builder, const struct stack_input *input)
+{
+	stack_begin(builder);
+	struct stack_chain chain = stack_read(builder, input);
+	stack_locate(builder);
+	stack_join(builder, &chain);
+	return stack_finish(builder, &chain);
 }

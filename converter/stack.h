@@ -16,9 +16,13 @@
 #include "converter/sample.h"
 #include "proto/profile.h"
 
-/* A record is at most 64 KiB, so a chain has fewer entries than this, two chains joined fewer than
- * twice it. */
+/*
+ * A record is at most 64 KiB, so a chain has fewer entries than this half, two chains joined fewer
+ * than the whole.
+ */
 enum { STACK_MAX_FRAMES = 2 * 8192 };
+/* With this many frames read a group is large enough. */
+enum { STACK_GROUP_FRAMES = 1024 };
 
 /*
  * Remembers where addresses led; direct-mapped. The key is a hash of address, space and kind with a
@@ -35,6 +39,7 @@ struct stack_frame {
 	uint64_t vaddr; /* already less 1 for return addresses */
 	uint64_t key;
 	struct location location;
+	const struct address_space *space;
 	uint8_t mode;
 	bool is_return;
 	bool is_known; /* its location was in the cache */
@@ -47,7 +52,7 @@ struct stack_builder {
 	const struct kernel_space *kernel;
 	struct stack_frame_slot *cache;
 	uint64_t seed;
-	struct stack_frame *frames; /* of the chain being built, leaf first */
+	struct stack_frame *frames; /* of the chains being built, each leaf first */
 	uint32_t *locations_of_frames;
 	uint32_t n_frames;
 };
@@ -68,5 +73,25 @@ struct stack_input {
 	const uint8_t *deferred; /* user part that came later, n_deferred u64; NULL = none */
 	uint64_t n_deferred;
 };
-/* Stack node index of the profile. */
+
+/* One chain of a group: a run of frames, then of their locations. */
+struct stack_chain {
+	uint32_t first, n;
+};
+
+/*
+ * Chains are built in groups, so that the cache misses of all their frames are in flight together:
+ * stack_begin; stack_read for each until stack_is_full; stack_locate; stack_join for each;
+ * stack_finish for each → stack node index of the profile.
+ */
+void stack_begin(struct stack_builder *builder);
+struct stack_chain stack_read(struct stack_builder *builder, const struct stack_input *input);
+static inline bool stack_is_full(const struct stack_builder *builder)
+{
+	return builder->n_frames >= STACK_GROUP_FRAMES;
+}
+void stack_locate(struct stack_builder *builder);
+void stack_join(const struct stack_builder *builder, struct stack_chain *chain);
+uint32_t stack_finish(const struct stack_builder *builder, const struct stack_chain *chain);
+/* A group of one. */
 uint32_t stack_build(struct stack_builder *builder, const struct stack_input *input);

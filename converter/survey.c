@@ -3,10 +3,9 @@
 
 #include "base/mem.h"
 #include "converter/deferred.h"
-#include "converter/image.h"
-#include "converter/process.h"
 #include "converter/record.h"
 #include "converter/sample.h"
+#include "converter/scene.h"
 #include "converter/survey_place.h"
 #include "converter/survey_tables.h"
 
@@ -15,9 +14,7 @@ enum { CHAIN_WORDS_MAX = 2 * (65536 / 8) };
 
 struct survey {
 	const struct perf_source_info *source;
-	struct image_table images;
-	struct process_table processes;
-	struct survey_kernel kernel;
+	struct scene scene;
 	struct deferred_table deferred;
 	struct survey_tables tables;
 	struct survey_report report;
@@ -49,9 +46,7 @@ struct survey *survey_new(const struct perf_source_info *source)
 {
 	struct survey *survey = mem_zalloc(1, sizeof(*survey));
 	survey->source = source;
-	image_table_init(&survey->images);
-	process_table_init(&survey->processes, &survey->images);
-	survey_kernel_init(&survey->kernel, &survey->images, &survey->processes.pool);
+	scene_init(&survey->scene, source, NULL);
 	survey_tables_init(&survey->tables);
 	return survey;
 }
@@ -63,9 +58,7 @@ void survey_free(struct survey *survey)
 	survey_tables_fini(&survey->tables, &survey->report);
 	mem_free(survey->report.events);
 	deferred_fini(&survey->deferred);
-	survey_kernel_fini(&survey->kernel);
-	process_table_fini(&survey->processes);
-	image_table_fini(&survey->images);
+	scene_fini(&survey->scene);
 	mem_free(survey);
 }
 
@@ -222,10 +215,11 @@ static void feed_sample(struct survey *survey, const struct perf_record *record)
 	report->n_samples++;
 	count_parts(report, &sample);
 
-	struct thread *thread = process_table_recent(&survey->processes, sample.pid, sample.tid);
+	struct thread *thread =
+		process_table_recent(&survey->scene.processes, sample.pid, sample.tid);
 	survey_tables_add_task(&survey->tables, report, thread->comm, sample.pid);
-	struct survey_place place =
-		survey_place_find(&survey->kernel, thread->process->space, record->misc, sample.ip);
+	struct survey_place place = survey_place_find(&survey->scene.kernel, thread->process->space,
+						      record->misc, sample.ip);
 	survey_tables_add_place(&survey->tables, report, sample.pid, &place, sample.period);
 	if (UNLIKELY(waits_for_user_part(survey, &sample))) {
 		uint64_t cookie =
@@ -238,57 +232,6 @@ static void feed_sample(struct survey *survey, const struct perf_record *record)
 }
 
 /* --- side band --- */
-
-enum { PROT_EXEC_BIT = 4 };
-
-static bool feed_mmap(struct survey *survey, const struct record_view *view)
-{
-	struct record_mmap mmap;
-	if (!record_read_mmap(view, &mmap))
-		return false;
-	if (mmap.pid == UINT32_MAX ||
-	    (view->record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
-		survey_kernel_map(&survey->kernel, mmap.start, mmap.length, mmap.filename);
-		return true;
-	}
-	if (mmap.is_data && !(mmap.has_protection && mmap.protection & PROT_EXEC_BIT))
-		return true; /* recorded with --data: no code */
-	const struct image_key key = {.path = mmap.filename, .build_id = mmap.build_id};
-	bool is_new;
-	const struct space_map map = {
-		.start = mmap.start,
-		.end = mmap.length > UINT64_MAX - mmap.start ? UINT64_MAX
-							     : mmap.start + mmap.length,
-		.page_offset = mmap.page_offset,
-		.image = image_table_intern(&survey->images, &key, &is_new),
-	};
-	process_table_map(&survey->processes, mmap.pid, &map, view->record->is_synthetic);
-	return true;
-}
-
-static bool feed_comm(struct survey *survey, const struct record_view *view)
-{
-	struct record_comm comm;
-	if (!record_read_comm(view, &comm))
-		return false;
-	process_table_comm(&survey->processes, comm.pid, comm.tid, comm.name, comm.is_exec,
-			   view->record->is_synthetic);
-	return true;
-}
-
-static bool feed_task(struct survey *survey, const struct record_view *view)
-{
-	struct record_task task;
-	if (!record_read_task(view, &task))
-		return false;
-	if (view->record->type == PERF_RECORD_EXIT)
-		process_table_exit(&survey->processes, task.pid, task.tid);
-	else
-		process_table_fork(&survey->processes, task.pid, task.parent_pid, task.tid,
-				   task.parent_tid,
-				   view->record->misc & PERF_RECORD_MISC_FORK_EXEC);
-	return true;
-}
 
 static bool feed_lost(struct survey *survey, const struct record_view *view)
 {
@@ -308,21 +251,11 @@ static bool feed_lost(struct survey *survey, const struct record_view *view)
 	return true;
 }
 
-static bool feed_ksymbol(struct survey *survey, const struct record_view *view)
+static bool feed_deferred_chain(struct survey *survey, const struct record_view *view)
 {
-	struct record_ksymbol ksymbol;
-	if (!record_read_ksymbol(view, &ksymbol))
-		return false;
-	survey_kernel_add_symbol(&survey->kernel, ksymbol.start, ksymbol.length, ksymbol.name,
-				 ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER);
-	return true;
-}
-
-static bool feed_deferred_chain(struct survey *survey, const struct record_view *view,
-				const struct sample_layout *layout)
-{
+	const struct sample_layout layout = scene_layout(&survey->scene, view->record);
 	struct record_deferred_chain chain;
-	if (!record_read_deferred_chain(view, layout, &chain))
+	if (!record_read_deferred_chain(view, &layout, &chain))
 		return false;
 	survey->report.n_deferred_records++;
 	deferred_complete(&survey->deferred, chain.tid, chain.cookie, chain.entries, chain.n,
@@ -330,38 +263,18 @@ static bool feed_deferred_chain(struct survey *survey, const struct record_view 
 	return true;
 }
 
-/* Only what changes processes, maps or counts is read. */
+/* Only what changes the scene or counts is read. */
 static bool feed_side_band(struct survey *survey, const struct perf_record *record)
 {
-	const struct perf_source_info *source = survey->source;
-	struct sample_layout layout = {0};
-	if (source->n_events)
-		layout = source->events[record->event_index < source->n_events ? record->event_index
-									       : 0]
-				 .layout;
-	const struct record_view view = {
-		.record = record,
-		.is_swapped = source->is_swapped,
-		.trailer_bytes = layout.trailer_bytes,
-	};
+	const struct record_view view = scene_view(&survey->scene, record);
 	switch (record->type) {
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		return feed_mmap(survey, &view);
-	case PERF_RECORD_COMM:
-		return feed_comm(survey, &view);
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		return feed_task(survey, &view);
 	case PERF_RECORD_LOST:
 	case PERF_RECORD_LOST_SAMPLES:
 		return feed_lost(survey, &view);
-	case PERF_RECORD_KSYMBOL:
-		return feed_ksymbol(survey, &view);
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
-		return feed_deferred_chain(survey, &view, &layout);
+		return feed_deferred_chain(survey, &view);
 	default:
-		return true;
+		return scene_feed(&survey->scene, &view) != SCENE_MALFORMED;
 	}
 }
 

@@ -140,7 +140,7 @@ static struct build_id find_kernel_build_id(const struct symbolize_input *input)
 		if (strncmp(entry->filename, "[kernel.kallsyms]", 17) == 0)
 			return entry->id;
 	}
-	return (struct build_id){0};
+	return input->kernel->build_id;
 }
 
 static void open_kernel(const struct symbolize_input *input)
@@ -264,6 +264,7 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 	const struct image *image = get_image(s, location->image);
 	switch ((enum image_kind)image->kind) {
 	case IMAGE_KERNEL:
+	case IMAGE_MODULE:
 		return symbolize_kernel(s, index, location->address);
 	case IMAGE_FILE:
 	case IMAGE_VDSO:

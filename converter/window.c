@@ -53,6 +53,13 @@ void window_update_events(struct window *window)
 	event_columns_update(&window->columns, window->source, window->only_event, window->profile);
 }
 
+static bool has_lbr_stack(const struct window *window, const struct sample *sample,
+			  uint32_t event_index)
+{
+	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
+	return sample->n_branches && attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+}
+
 /* What beside the chain's words decides which row a sample adds to. */
 static uint64_t chain_context(const struct window *window, const struct window_sample *item,
 			      const struct thread *thread)
@@ -65,14 +72,24 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 
 void window_add(struct window *window, const struct perf_record *record)
 {
-	struct window_sample *item = &window->group[window->n_group++];
+	struct window_sample *item = &window->group[window->n_group];
 	const struct sample *sample = &item->sample;
-	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	struct thread *thread =
+		process_table_find_recent(window->processes, sample->pid, sample->tid);
+	if (UNLIKELY(!thread)) {
+		/* Making a thread may end another, whose sample waits in this group. */
+		window_flush(window);
+		window->group[0].sample = *sample;
+		item = &window->group[0];
+		sample = &item->sample;
+		thread = process_table_thread(window->processes, sample->pid, sample->tid);
+	}
+	window->n_group++;
 	item->event_index = record->event_index;
 	item->misc = record->misc;
 	item->label_set = labeler_label(&window->labeler, thread, sample);
-	/* Branches are part of what an LBR stack is made of. */
-	item->is_cached = sample->n_branches == 0;
+	/* An LBR stack is made of branches too, which the cache does not know. */
+	item->is_cached = !has_lbr_stack(window, sample, record->event_index);
 	if (item->is_cached) {
 		item->hash = chain_cache_hash(&window->chains, sample->chain,
 					      (size_t)sample->n_chain * sizeof(uint64_t),
@@ -83,24 +100,18 @@ void window_add(struct window *window, const struct perf_record *record)
 		window_flush(window);
 }
 
-static uint32_t build_stack(struct window *window, const struct sample *sample,
-			    uint32_t event_index, uint16_t misc, const uint8_t *deferred,
-			    uint64_t n_deferred)
+static struct stack_input stack_input_of(const struct window *window, const struct sample *sample,
+					 uint32_t event_index, uint16_t misc)
 {
-	const struct perf_event_attr *attr = &window->source->events[event_index].attr;
 	const struct thread *thread =
 		process_table_recent(window->processes, sample->pid, sample->tid);
-	const struct stack_input input = {
+	return (struct stack_input){
 		.sample = sample,
 		.space = thread->process->space,
 		.misc = misc,
 		.is_swapped = window->source->is_swapped,
-		.has_lbr_stack = sample->n_branches &&
-				 attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK,
-		.deferred = deferred,
-		.n_deferred = n_deferred,
+		.has_lbr_stack = has_lbr_stack(window, sample, event_index),
 	};
-	return stack_build(&window->stacks, &input);
 }
 
 static uint32_t add_row(struct window *window, uint32_t stack, uint32_t label_set)
@@ -132,35 +143,62 @@ static uint32_t find_row(struct window *window, const struct window_sample *item
 {
 	if (!item->is_cached)
 		return add_row(window, item->stack, item->label_set);
-	/* A chain may be twice in one group, and the table may have grown since the first pass. */
-	struct chain_cache_slot *slot = chain_cache_find(&window->chains, item->hash);
-	if (slot->sample_plus_1)
-		return slot->sample_plus_1 - 1;
-	uint32_t row = add_row(window, item->stack, item->label_set);
-	chain_cache_claim(&window->chains, slot, item->hash, row);
+	/* A chain may be twice in one group. */
+	uint32_t row = chain_cache_find(&window->chains, item->hash);
+	if (row != CHAIN_CACHE_NONE)
+		return row;
+	row = add_row(window, item->stack, item->label_set);
+	chain_cache_put(&window->chains, item->hash, row);
 	return row;
+}
+
+/* Reads new chains from first on until the builder has enough; the index behind the last sample. */
+static uint32_t read_chains(struct window *window, uint32_t first)
+{
+	uint32_t i = first;
+	stack_begin(&window->stacks);
+	for (; i < window->n_group && !stack_is_full(&window->stacks); i++) {
+		struct window_sample *item = &window->group[i];
+		item->row = item->is_cached ? chain_cache_find(&window->chains, item->hash)
+					    : CHAIN_CACHE_NONE;
+		if (item->row != CHAIN_CACHE_NONE) {
+			__builtin_prefetch(profile_values(window->profile, item->row), 1);
+			continue;
+		}
+		const struct stack_input input =
+			stack_input_of(window, &item->sample, item->event_index, item->misc);
+		item->chain = stack_read(&window->stacks, &input);
+	}
+	return i;
+}
+
+static void build_stacks(struct window *window, uint32_t first, uint32_t end)
+{
+	stack_locate(&window->stacks);
+	for (uint32_t i = first; i < end; i++) {
+		if (window->group[i].row == CHAIN_CACHE_NONE)
+			stack_join(&window->stacks, &window->group[i].chain);
+	}
+	for (uint32_t i = first; i < end; i++) {
+		struct window_sample *item = &window->group[i];
+		if (item->row != CHAIN_CACHE_NONE)
+			continue;
+		item->stack = stack_finish(&window->stacks, &item->chain);
+		profile_prefetch_sample(window->profile, item->stack, item->label_set);
+	}
 }
 
 void window_flush(struct window *window)
 {
-	for (uint32_t i = 0; i < window->n_group; i++) {
-		struct window_sample *item = &window->group[i];
-		const struct chain_cache_slot *slot =
-			item->is_cached ? chain_cache_find(&window->chains, item->hash) : NULL;
-		if (slot && slot->sample_plus_1) {
-			item->row = slot->sample_plus_1 - 1;
-			__builtin_prefetch(profile_values(window->profile, item->row), 1);
-			continue;
+	for (uint32_t first = 0, end; first < window->n_group; first = end) {
+		end = read_chains(window, first);
+		build_stacks(window, first, end);
+		for (uint32_t i = first; i < end; i++) {
+			const struct window_sample *item = &window->group[i];
+			uint32_t row =
+				item->row != CHAIN_CACHE_NONE ? item->row : find_row(window, item);
+			add_values(window, &item->sample, item->event_index, row);
 		}
-		item->row = PROFILE_NONE;
-		item->stack =
-			build_stack(window, &item->sample, item->event_index, item->misc, NULL, 0);
-		profile_prefetch_sample(window->profile, item->stack, item->label_set);
-	}
-	for (uint32_t i = 0; i < window->n_group; i++) {
-		const struct window_sample *item = &window->group[i];
-		uint32_t row = item->row != PROFILE_NONE ? item->row : find_row(window, item);
-		add_values(window, &item->sample, item->event_index, row);
 	}
 	window->n_group = 0;
 }
@@ -171,8 +209,11 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 	window_flush(window);
 	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
 	uint32_t label_set = labeler_label(&window->labeler, thread, sample);
-	uint32_t stack =
-		build_stack(window, sample, record->event_index, record->misc, chain, n_chain);
+	struct stack_input input =
+		stack_input_of(window, sample, record->event_index, record->misc);
+	input.deferred = chain;
+	input.n_deferred = n_chain;
+	uint32_t stack = stack_build(&window->stacks, &input);
 	add_values(window, sample, record->event_index, add_row(window, stack, label_set));
 }
 

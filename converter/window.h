@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profile being made: what belongs to one window and goes with it. Samples are added in small
- * groups, in three passes, so that the cache misses of a group (chain, stack nodes, row) are in
- * flight together instead of one behind the other:
+ * groups, pass by pass, so that the cache misses of a group are in flight together instead of one
+ * behind the other:
  *
- *     add        decode, find thread and labels, hash the chain      → prefetch its chain slot
- *     flush 1    known chain: its row; else build the stack          → prefetch the row
- *     flush 2    add the values; remember new chains
+ *     add     decode, find thread and labels, hash the chain  → asks for its slot in the chain
+ * cache flush   a known chain: its row, else read its frames    → asks for their slots locate the
+ * frames                               → asks for their locations, their nodes find the stacks →
+ * asks for their rows add the values
  *
  * A group sees one state of processes and kernel: whoever changes that flushes first.
  */
@@ -31,8 +32,9 @@ struct window_sample {
 	XXH128_hash_t hash;
 	uint32_t event_index;
 	uint32_t label_set;
-	uint32_t stack; /* of a new chain */
-	uint32_t row;	/* of a known chain, or PROFILE_NONE */
+	uint32_t row;		  /* of a known chain, or CHAIN_CACHE_NONE */
+	struct stack_chain chain; /* of a new one, and what it became */
+	uint32_t stack;
 	uint16_t misc;
 	bool is_cached; /* chain and context decide the stack alone, so the chain cache may answer
 			 */

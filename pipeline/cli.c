@@ -78,7 +78,7 @@ const char *cli_nearest(const char *text, const char *const *names, size_t n)
 	size_t length = strlen(text);
 	if (length < 2 || length >= MAX_NAME_BYTES)
 		return NULL;
-	size_t best = length / 3 + 1;
+	size_t best = length < 6 ? 1 : length / 3; /* edits that still look like a slip */
 	const char *nearest = NULL;
 	for (size_t i = 0; i < n; i++) {
 		if (strlen(names[i]) >= MAX_NAME_BYTES)
@@ -254,7 +254,7 @@ static struct error *unknown_option(const struct cli_spec *spec, const char *nam
 
 static struct error *set_format(const struct cli_spec *spec, struct cli *cli, const char *value)
 {
-	size_t index;
+	size_t index = 0;
 	struct error *err =
 		cli_parse_choice("--format", value, format_names, ARRAY_LEN(format_names), &index);
 	if (err)
@@ -272,7 +272,7 @@ static struct error *set_global(const struct cli_spec *spec, struct cli *cli, in
 				const char *value)
 {
 	static const char *const colors[] = {"auto", "always", "never"};
-	size_t index;
+	size_t index = 0;
 	struct error *err;
 	switch (id) {
 	case GLOBAL_QUIET:

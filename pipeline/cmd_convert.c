@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf.data to pprof, and the same in the calling form of perf_to_profile. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct convert_options {
 	struct conversion_options conversion;
 	const char *input, *output;
 	bool is_forced;
+	bool is_in_place; /* the output may be open elsewhere */
 };
 
 static struct error *set(void *context, int id, const char *value)
@@ -92,6 +94,7 @@ static char *derive_output(const char *input)
 
 static struct error *check_paths(const struct convert_options *convert)
 {
+	assert(convert->input && convert->output);
 	struct stat input, output;
 	if (stat(convert->input, &input) == 0 && stat(convert->output, &output) == 0 &&
 	    input.st_dev == output.st_dev && input.st_ino == output.st_ino &&
@@ -132,7 +135,8 @@ static struct error *run(const struct convert_options *convert, const struct cli
 	if (err)
 		return err;
 	struct output output;
-	err = output_open(&output, convert->output);
+	err = convert->is_in_place ? output_open_in_place(&output, convert->output)
+				   : output_open(&output, convert->output);
 	if (!err)
 		err = write_profile(convert, cli, &output);
 	output_close(&output);
@@ -182,7 +186,7 @@ static const struct cli_spec perf_to_profile_spec = {
 
 int cmd_convert_as_perf_to_profile(int argc, char **argv)
 {
-	struct convert_options convert = {0};
+	struct convert_options convert = {.is_in_place = true};
 	conversion_options_init(&convert.conversion);
 	struct cli cli;
 	int exit_code;

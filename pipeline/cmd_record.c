@@ -333,10 +333,17 @@ static void state_result(const struct session *session)
 		message_warning(message, 114, "nothing was sampled: the profile is empty", NULL);
 	message_note(message, "wrote %s: %" PRIu64 " samples in %.1f s",
 		     output_shown(session->options->output), session->n_samples, seconds);
-	if (session->log)
-		message_note(message, "wrote %s: %" PRIu64 " programs started",
-			     output_shown(session->options->processes),
-			     process_log_count(session->log));
+	if (!session->log)
+		return;
+	uint64_t n_none, n_cut;
+	process_log_count_gaps(session->log, &n_none, &n_cut);
+	message_note(message, "wrote %s: %" PRIu64 " programs started",
+		     output_shown(session->options->processes), process_log_count(session->log));
+	if (n_none || n_cut)
+		message_note(message,
+			     "arguments of %" PRIu64 " programs are missing, of %" PRIu64
+			     " cut: they ended too soon, or their arguments are too long",
+			     n_none, n_cut);
 }
 
 static struct error *write_profile(struct session *session)

@@ -9,7 +9,8 @@
 
 const struct cli_option conversion_symbol_options[] = {
 	{CONVERSION_LABELS, "labels", "LIST",
-	 "of comm,pid,tid,thread,cpu,cgroup,cmdline, or none\n(default comm,pid)", 0, false},
+	 "of comm,pid,tid,thread,process,cpu,cgroup,cmdline,\nor none (default comm,pid)", 0,
+	 false},
 	{CONVERSION_NO_SYMBOLS, "no-symbols", NULL, "addresses only", 0, false},
 	{CONVERSION_DEBUG_ROOT, "debug-root", "DIR",
 	 "where separate debug files are (default\n/usr/lib/debug); may be repeated", 0, false},
@@ -36,8 +37,8 @@ static const struct {
 } labels[] = {
 	{"comm", CONVERTER_LABEL_COMM},	      {"pid", CONVERTER_LABEL_PID},
 	{"tid", CONVERTER_LABEL_TID},	      {"thread", CONVERTER_LABEL_THREAD},
-	{"cpu", CONVERTER_LABEL_CPU},	      {"cgroup", CONVERTER_LABEL_CGROUP},
-	{"cmdline", CONVERTER_LABEL_CMDLINE},
+	{"process", CONVERTER_LABEL_PROCESS}, {"cpu", CONVERTER_LABEL_CPU},
+	{"cgroup", CONVERTER_LABEL_CGROUP},   {"cmdline", CONVERTER_LABEL_CMDLINE},
 };
 
 uint32_t conversion_label_of(const char *name)

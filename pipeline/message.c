@@ -10,19 +10,17 @@
 #include "pipeline/explain.h"
 #include "pipeline/json_text.h"
 
-static bool is_set(const char *name)
-{
-	const char *value = getenv(name);
-	return value && value[0] != '\0';
-}
+enum { BAD_USAGE = 1 }; /* its own text and the help say all */
 
 bool message_wants_color(enum message_color choice, int fd)
 {
 	if (choice != MESSAGE_COLOR_AUTO)
 		return choice == MESSAGE_COLOR_ALWAYS;
-	if (is_set("NO_COLOR"))
+	const char *no_color = getenv("NO_COLOR");
+	if (no_color && no_color[0])
 		return false;
-	if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+	const char *force = getenv("CLICOLOR_FORCE");
+	if (force && force[0] && strcmp(force, "0") != 0)
 		return true;
 	const char *term = getenv("TERM");
 	return isatty(fd) && term && strcmp(term, "dumb") != 0;
@@ -124,7 +122,7 @@ int message_error(const struct message *message, struct error *err)
 		.exit_code = message_exit_code(err),
 	};
 	const struct explain_entry *entry = explain_find(EXPLAIN_ERROR, number);
-	if (entry && error_get_code(err) != ERROR_USAGE) {
+	if (entry && number != BAD_USAGE) {
 		statement.why = entry->why;
 		statement.fix = entry->fix;
 	}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/output.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,16 +39,34 @@ struct error *output_open(struct output *output, const char *path)
 				 "file with -o");
 	struct error *err = file_writer_open(path, &output->writer);
 	if (err)
-		return error_number(error_wrap(err, "cannot create %s", output_shown(path)), 701);
+		return err;
 	output->is_open = true;
 	return NULL;
 }
 
+struct error *output_open_in_place(struct output *output, const char *path)
+{
+	if (strcmp(path, "-") == 0)
+		return output_open(output, path);
+	*output = (struct output){.path = path};
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd < 0)
+		return error_number(error_errno(errno, "cannot create %s", path), 701);
+	char name[32];
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	struct error *err = file_writer_open(name, &output->writer);
+	close(fd); /* the writer has its own */
+	output->is_open = !err;
+	return err;
+}
+
 static struct error *writing_failed(const struct output *output, struct error *err)
 {
-	return err ? error_number(error_wrap(err, "cannot write %s", output_shown(output->path)),
-				  702)
-		   : NULL;
+	if (!err)
+		return NULL;
+	int number = error_get_number(err);
+	err = error_wrap(err, "cannot write %s", output_shown(output->path));
+	return error_number(err, number ? number : 702);
 }
 
 struct error *output_write_profile(struct output *output, const struct profile *profile,

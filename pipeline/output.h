@@ -33,7 +33,12 @@ struct output {
  * before the work, so that nobody waits for a result that has no place.
  */
 struct error *output_open(struct output *output, const char *path) MUST_USE;
-/* pprof, compressed unless is_plain. Errors have number 702. */
+/*
+ * The same, but an existing file is emptied and written in place, for callers that hold it open:
+ * pprof reads the descriptor of the file that it lets perf_to_profile write.
+ */
+struct error *output_open_in_place(struct output *output, const char *path) MUST_USE;
+/* pprof, compressed unless is_plain. Errors have number 702, as those of commit. */
 struct error *output_write_profile(struct output *output, const struct profile *profile,
 				   bool is_plain) MUST_USE;
 struct error *output_commit(struct output *output) MUST_USE;

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "pipeline/json_text.h"
 
-enum { COMM_BYTES = 16, MAX_PENDING = 1 << 16, MAX_ARGV_WORDS = 1 << 12 };
+enum { COMM_BYTES = 16, MAX_PENDING = 1 << 16 };
 
 /* An exec known by its COMM record; the record with its command line comes behind it, or never. */
 struct pending {
@@ -24,7 +24,7 @@ struct pending {
 struct process_log {
 	FILE *out;
 	struct hash_map pending; /* pid → struct pending *, at most MAX_PENDING */
-	uint64_t n_lines;
+	uint64_t n_lines, n_none, n_cut;
 };
 
 /* One line; absent parts are NULL or empty. */
@@ -36,6 +36,7 @@ struct exec_line {
 	size_t argv_bytes;
 	const char *cgroup, *exe;
 	uint32_t source; /* enum perf_exec_source */
+	bool is_argv_cut;
 };
 
 struct process_log *process_log_new(int fd)
@@ -89,20 +90,22 @@ static void write_line(struct process_log *log, const struct exec_line *line)
 	json_text_write(log->out, line->comm);
 	fputs(",\"argv\":[", log->out);
 	struct cursor words = cursor_make(line->argv, line->argv_bytes, false);
-	for (int i = 0; i < MAX_ARGV_WORDS && cursor_left(&words); i++) {
+	for (bool is_first = true; cursor_left(&words); is_first = false) {
 		const char *word = cursor_string(&words, cursor_left(&words));
 		if (!word)
 			break;
-		if (i)
+		if (!is_first)
 			fputc(',', log->out);
 		json_text_write(log->out, word);
 	}
-	fputs("],\"cgroup\":", log->out);
+	fputs(line->is_argv_cut ? "],\"argv_cut\":true,\"cgroup\":" : "],\"cgroup\":", log->out);
 	json_text_write(log->out, line->cgroup && line->cgroup[0] ? line->cgroup : NULL);
 	fputs(",\"exe\":", log->out);
 	json_text_write(log->out, line->exe && line->exe[0] ? line->exe : NULL);
 	fprintf(log->out, ",\"source\":\"%s\"}\n", source_name(line->source));
 	log->n_lines++;
+	log->n_none += line->source == PERF_EXEC_UNKNOWN;
+	log->n_cut += line->is_argv_cut;
 }
 
 static struct pending *take_pending(struct process_log *log, uint32_t pid)
@@ -181,6 +184,7 @@ static void add_exec(struct process_log *log, const struct perf_record *record)
 		.cgroup = cgroup,
 		.exe = exe,
 		.source = head.source,
+		.is_argv_cut = head.is_argv_cut,
 	};
 	write_line(log, &line);
 	mem_free(pending);
@@ -229,4 +233,11 @@ struct error *process_log_finish(struct process_log *log)
 uint64_t process_log_count(const struct process_log *log)
 {
 	return log->n_lines;
+}
+
+void process_log_count_gaps(const struct process_log *log, uint64_t *n_none_out,
+			    uint64_t *n_cut_out)
+{
+	*n_none_out = log->n_none;
+	*n_cut_out = log->n_cut;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A JSON line for every exec that a live source shows: time_ns, pid, comm, argv, cgroup, exe, and
- * where argv comes from (record, proc, none). Fed beside the converter, on its thread.
+ * where argv comes from (record, proc, none); argv_cut where only its beginning is known. Fed
+ * beside the converter, on its thread.
  */
 #pragma once
 
@@ -22,3 +23,6 @@ struct error *process_log_add(void *context, const struct perf_record *records, 
 /* Writes execs that still wait for their command line, and what is buffered. */
 struct error *process_log_finish(struct process_log *log) MUST_USE;
 uint64_t process_log_count(const struct process_log *log);
+/* Lines with source none, and those with argv_cut. */
+void process_log_count_gaps(const struct process_log *log, uint64_t *n_none_out,
+			    uint64_t *n_cut_out);

@@ -13,6 +13,7 @@
 #include "base/hash_seed.h"
 #include "base/mem.h"
 #include "proto/index_table.h"
+#include "proto/stack_index.h"
 #include "proto/utf8.h"
 
 enum { FIRST_CAPACITY = 16, PATH_BATCH = 64 };
@@ -26,7 +27,7 @@ struct last_path {
 };
 
 struct profile_index {
-	struct index_table stacks;  /* value = node */
+	struct stack_index stacks;
 	struct index_table samples; /* value = index + 1, likewise below */
 	struct index_table label_sets;
 	struct index_table functions;
@@ -80,7 +81,7 @@ struct profile *profile_new(void)
 	struct profile_index *index = mem_zalloc(1, sizeof(*index));
 	profile->index = index;
 	index->seed = hash_seed_make();
-	index_table_reserve(&index->stacks, 1);
+	stack_index_init(&index->stacks);
 	index_table_reserve(&index->samples, 1);
 	/* Arrays that are pointed into are never NULL, even for no elements. */
 	RESERVE(&profile->labels, 1);
@@ -100,7 +101,7 @@ void profile_free(struct profile *profile)
 	if (!profile)
 		return;
 	struct profile_index *index = profile->index;
-	index_table_fini(&index->stacks);
+	stack_index_fini(&index->stacks);
 	index_table_fini(&index->samples);
 	index_table_fini(&index->label_sets);
 	index_table_fini(&index->functions);
@@ -135,8 +136,9 @@ static size_t table_bytes(const struct index_table *table)
 size_t profile_memory_bytes(const struct profile *profile)
 {
 	const struct profile_index *index = profile->index;
-	size_t tables = table_bytes(&index->stacks) + table_bytes(&index->samples) +
-			table_bytes(&index->label_sets) + table_bytes(&index->functions) +
+	size_t stacks = ((size_t)index->stacks.mask + 1) * sizeof(*index->stacks.slots);
+	size_t tables = stacks + table_bytes(&index->samples) + table_bytes(&index->label_sets) +
+			table_bytes(&index->functions) +
 			profile->stacks.n * sizeof(*index->stack_hashes) + index->repaired_capacity;
 	size_t last = 2 * sizeof(uint32_t) * (size_t)index->last.capacity;
 	size_t strings = profile->arena.used_bytes +
@@ -234,54 +236,39 @@ void profile_set_lines(struct profile *profile, uint32_t location, const struct 
 	place->n_lines = n;
 }
 
-/* The node in the table, or 0. */
-static inline uint32_t find_node(const struct profile *profile, uint32_t hash, uint32_t parent,
-				 uint32_t location)
-{
-	const struct index_table *table = &profile->index->stacks;
-	for (uint32_t i = index_table_place(table, hash);; i = (i + 1) & table->mask) {
-		struct index_slot slot = table->slots[i];
-		if (!slot.value)
-			return 0;
-		if (slot.hash != hash)
-			continue;
-		struct profile_stack_node node = profile->stacks.items[slot.value];
-		if (node.parent == parent && node.location == location)
-			return slot.value;
-	}
-}
-
 static void reserve_nodes(struct profile *profile, uint32_t extra)
 {
 	struct profile_index *index = profile->index;
-	index_table_reserve(&index->stacks, extra);
+	stack_index_reserve(&index->stacks, extra);
 	RESERVE(&profile->stacks, extra);
 	if (index->stack_hashes_capacity < profile->stacks.capacity)
 		grow((void **)&index->stack_hashes, &index->stack_hashes_capacity,
 		     profile->stacks.capacity, sizeof(*index->stack_hashes));
 }
 
-/* Room was reserved, and the node is known to be new. */
-static inline uint32_t put_node(struct profile *profile, uint32_t hash, uint32_t parent,
-				uint32_t location)
+/* Room was reserved. */
+static inline uint32_t find_or_put_node(struct profile *profile, uint32_t hash, uint32_t parent,
+					uint32_t location)
 {
+	struct stack_index *stacks = &profile->index->stacks;
+	struct stack_slot *slot = stack_index_find(stacks, hash, parent, location);
+	if (slot->node)
+		return slot->node;
 	uint32_t node = profile->stacks.n++;
 	profile->stacks.items[node] =
 		(struct profile_stack_node){.parent = parent, .location = location};
 	profile->index->stack_hashes[node] = hash;
-	index_table_put(&profile->index->stacks, hash, node);
+	*slot = (struct stack_slot){parent, location, node, hash};
+	stacks->n++;
 	return node;
 }
 
 uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t location)
 {
 	struct profile_index *index = profile->index;
-	uint32_t hash = hash_pair(index->seed, index->stack_hashes[parent], location);
-	uint32_t node = find_node(profile, hash, parent, location);
-	if (node)
-		return node;
 	reserve_nodes(profile, 1);
-	return put_node(profile, hash, parent, location);
+	uint32_t hash = hash_pair(index->seed, index->stack_hashes[parent], location);
+	return find_or_put_node(profile, hash, parent, location);
 }
 
 /* Frames [from, n) of the last path below parent, at most PATH_BATCH of them. */
@@ -294,25 +281,11 @@ static uint32_t push_batch(struct profile *profile, uint32_t parent, uint32_t fr
 	reserve_nodes(profile, n);
 	uint32_t hash = index->stack_hashes[parent];
 	for (uint32_t i = 0; i < n; i++) {
-		hash = hash_pair(index->seed, hash, locations[i]);
-		hashes[i] = hash;
-		index_table_prefetch(&index->stacks, hash);
+		hashes[i] = hash = hash_pair(index->seed, hash, locations[i]);
+		stack_index_prefetch(&index->stacks, hash);
 	}
-	/* The first slot is right nearly always, so its node may travel too. */
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t place = index_table_place(&index->stacks, hashes[i]);
-		__builtin_prefetch(&profile->stacks.items[index->stacks.slots[place].value]);
-	}
-	uint32_t i = 0;
-	for (; i < n; i++) {
-		uint32_t node = find_node(profile, hashes[i], parent, locations[i]);
-		if (!node)
-			break;
-		nodes[i] = parent = node;
-	}
-	/* Below a new node everything is new. */
-	for (; i < n; i++)
-		nodes[i] = parent = put_node(profile, hashes[i], parent, locations[i]);
+	for (uint32_t i = 0; i < n; i++)
+		nodes[i] = parent = find_or_put_node(profile, hashes[i], parent, locations[i]);
 	return parent;
 }
 
@@ -337,6 +310,16 @@ static uint32_t push_path(struct profile *profile, const uint32_t *locations, pt
 	for (uint32_t i = shared; i < n; i += PATH_BATCH)
 		node = push_batch(profile, node, i, n - i < PATH_BATCH ? n - i : PATH_BATCH);
 	return node;
+}
+
+void profile_prefetch_stack(const struct profile *profile, const uint32_t *locations, uint32_t n)
+{
+	const struct profile_index *index = profile->index;
+	uint32_t hash = index->stack_hashes[0];
+	for (uint32_t i = n; i-- > 0;) {
+		hash = hash_pair(index->seed, hash, locations[i]);
+		stack_index_prefetch(&index->stacks, hash);
+	}
 }
 
 uint32_t profile_stack_path(struct profile *profile, const uint32_t *locations, uint32_t n)

@@ -141,6 +141,8 @@ uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t l
  * costs a comparison, the rest is looked up with all its cache misses in flight at once.
  */
 uint32_t profile_stack_path(struct profile *profile, const uint32_t *locations, uint32_t n);
+/* Starts to load what profile_stack will look at; worth it a few chains ahead. */
+void profile_prefetch_stack(const struct profile *profile, const uint32_t *locations, uint32_t n);
 /*
  * (interned) order of labels is kept: the same labels in another order are another set. A number 0
  * without a unit gets the unit that readers assume for its key, as it would vanish otherwise.

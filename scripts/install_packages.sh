@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that are missing: install_packages.sh build | test | bench
+# Installs the Debian packages that are missing: install_packages.sh build | test
 # "test" contains "build". Nothing is asked, and apt is left alone when all are there.
 set -eu
 
@@ -15,9 +15,8 @@ test="libcmocka-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler linu
 case "${1-}" in
 build) wanted=$build ;;
 test) wanted="$build $test" ;;
-bench) wanted="$build linux-perf stress-ng python3" ;;
 *)
-	echo "usage: $0 build | test | bench" >&2
+	echo "usage: $0 build | test" >&2
 	exit 2
 	;;
 esac

@@ -58,16 +58,20 @@ int main(int argc, char **argv)
 	struct perf_event_attr attr = {0};
 	if (fd < 0 || read(fd, header, sizeof(header)) != sizeof(header) ||
 	    memcmp(header, "PERFILE2", 8) != 0 ||
-	    pread(fd, &attr, sizeof(attr) < header[2] ? sizeof(attr) : header[2], (off_t)header[3]) < 64) {
+	    pread(fd, &attr, sizeof(attr) < header[2] ? sizeof(attr) : header[2],
+		  (off_t)header[3]) < 64) {
 		fprintf(stderr, "usage: floor_bench perf.data\n");
 		return 1;
 	}
 	struct sample_layout layout = sample_layout_of(&attr);
 	/* With the sample types of `perf record -g`, the chain is the last field. */
-	uint64_t before_chain = attr.sample_type & (PERF_SAMPLE_CALLCHAIN - 1) & ~(uint64_t)PERF_SAMPLE_READ;
-	size_t chain_at = 8 + 8 * (size_t)__builtin_popcountll(before_chain |
-		(attr.sample_type & (PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-				     PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_IDENTIFIER)));
+	uint64_t before_chain =
+		attr.sample_type & (PERF_SAMPLE_CALLCHAIN - 1) & ~(uint64_t)PERF_SAMPLE_READ;
+	size_t chain_at = 8 + 8 * (size_t)__builtin_popcountll(
+					  before_chain |
+					  (attr.sample_type &
+					   (PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+					    PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_IDENTIFIER)));
 	struct set set = {.mask = FIRST_SLOTS - 1, .slots = calloc(FIRST_SLOTS, sizeof(uint64_t))};
 	uint8_t *block = malloc(BLOCK_BYTES);
 	uint64_t n_samples = 0, left = header[6];
@@ -92,7 +96,8 @@ int main(int argc, char **argv)
 				uint64_t n;
 				memcpy(&pid, block + at + layout.tid_from_start, sizeof(pid));
 				memcpy(&n, block + at + chain_at, sizeof(n));
-				put(&set, XXH3_64bits_withSeed(block + at + chain_at + 8, n * 8, pid));
+				put(&set,
+				    XXH3_64bits_withSeed(block + at + chain_at + 8, n * 8, pid));
 				n_samples++;
 			}
 			at += record->size;

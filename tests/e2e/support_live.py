@@ -8,12 +8,13 @@ from support_pprof import Pprof
 
 # --- programs ---
 
-# Each function burns a given number of rounds; the empty asm keeps loop, call and frame as written.
+# Each function burns a given number of rounds. The empty asm keeps the calls from becoming jumps; the
+# volatile local makes even a leaf have a frame.
 BURN_C = r"""
-static volatile unsigned long sink;
-#define WORK __attribute__((noinline, noclone))
-static WORK void hot_%(a)s(long n) { for (long i = 0; i < n; i++) sink += i; __asm__ volatile(""); }
-static WORK void hot_%(b)s(long n) { for (long i = 0; i < n; i++) sink += i; __asm__ volatile(""); }
+#define WORK __attribute__((noinline))
+#define SPIN volatile long sink = 0; for (long i = 0; i < n; i++) sink += i; __asm__ volatile("")
+static WORK void hot_%(a)s(long n) { SPIN; }
+static WORK void hot_%(b)s(long n) { SPIN; }
 static WORK void mid_%(m)s(long n) { hot_%(a)s(2 * n); hot_%(b)s(n); __asm__ volatile(""); }
 #include <stdlib.h>
 int main(int argc, char **argv)

@@ -43,16 +43,19 @@ used, faults = set(), []
 for folder in "base proto collector symcache converter forwarder pipeline".split():
     for path in sorted(glob.glob("%s/%s/*.c" % (root, folder))):
         text = open(path, encoding="utf-8").read()
-        for call in re.finditer(r"\b(error_number|\w*warn\w*|\w*numbered\w*|\w*note_damage\w*)\(", text):
-            for argument in arguments(text, call.end() - 1):
-                # Values of conditional arguments count too.
-                for number in re.findall(r"(?<![\w.])(\d{1,3})(?![\w.])", re.sub(r'"([^"\\]|\\.)*"', "", argument)):
-                    n = int(number)
-                    if call.group(1) == "error_number" or 100 <= n < 800:
-                        used.add(n)
-                        if n not in numbers and n != 0:
-                            faults.append("%s: %d is not in pipeline/explain.c" % (path[len(root) + 1:], n))
-        for number in re.findall(r"(?:\.number = |[A-Z_]+_NUMBER = )(\d+)", text):
+        for call in re.finditer(r"\b(error_number|\w*warn\w*|\w*numbered\w*|\w*note_damage\w*|corrupt)\(", text):
+            # error_number(error, NUMBER); others have the number anywhere, by itself.
+            given = arguments(text, call.end() - 1)
+            if call.group(1) == "error_number":
+                found = re.findall(r"\b\d{1,3}\b", given[-1]) if len(given) == 2 else []
+            else:
+                found = [argument for argument in given if re.fullmatch(r"[1-9]\d\d", argument)]
+            for number in found:
+                if int(number):
+                    used.add(int(number))
+                    if int(number) not in numbers:
+                        faults.append("%s: %s is not in pipeline/explain.c" % (path[len(root) + 1:], number))
+        for number in re.findall(r"(?:\.number = |\bERROR_(?:CANNOT_CREATE|DISK_FULL) = |[A-Z_]+_NUMBER = |NO_CYCLES = )(\d+)", text):
             used.add(int(number))
             if int(number) not in numbers:
                 faults.append("%s: %s is not in pipeline/explain.c" % (path[len(root) + 1:], number))

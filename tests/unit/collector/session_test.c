@@ -43,6 +43,7 @@ struct taken {
 	uint64_t last_time_ns;
 	uint64_t n_disorder;
 	uint64_t n_no_event;
+	uint64_t n_build_id_maps;
 	uint64_t cpu_mask;
 	char exec_comm[16]; /* of the last COMM with the exec bit */
 };
@@ -89,6 +90,8 @@ static struct error *take(void *context, const struct perf_record *records, size
 		if (record->type < ARRAY_LEN(taken->n_of_type))
 			taken->n_of_type[record->type]++;
 		taken->n_synthetic += record->is_synthetic;
+		taken->n_build_id_maps += record->type == PERF_RECORD_MMAP2 &&
+					  record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
 		if (record->time_ns) {
 			taken->n_disorder += record->time_ns < taken->last_time_ns;
 			taken->last_time_ns = record->time_ns;
@@ -341,6 +344,8 @@ static void command_is_sampled_from_its_exec_on(void **state)
 	assert_true(taken.n_of_type[PERF_RECORD_MMAP2] > 0);
 	assert_true(taken.n_of_type[PERF_RECORD_EXIT] > 0);
 	assert_string_equal(taken.exec_comm, "sh");
+	const struct perf_event_attr *side_band = &record_source_info(source)->events[1].attr;
+	assert_int_equal(taken.n_build_id_maps > 0, perf_attr_has(side_band, PERF_ATTR_BUILD_ID));
 	record_source_close(source);
 }
 
@@ -544,6 +549,35 @@ static void refused_ring_memory_is_halved_and_said(void **state)
 	run_apart(ask_for_too_much_ring);
 }
 
+/* The first session takes all that the user may lock. */
+static void ask_where_nothing_is_left(void)
+{
+	struct rlimit lock = {0, 0};
+	pid_t self = getpid();
+	struct collector_live_options options = {
+		.scope = COLLECTOR_PIDS, .pids = &self, .n_pids = 1, .ring_bytes = 512 << 10};
+	struct record_source *first, *second;
+
+	want(setrlimit(RLIMIT_MEMLOCK, &lock) == 0, "memlock limit");
+	drop_to_nobody();
+	want_ok(collector_open_live(&options, &first), "open");
+	struct error *err = collector_open_live(&options, &second);
+	want(err && error_get_number(err) == 106, "E106");
+	want(strstr(error_text(err), "perf_event_mlock_kb"), "the sysctl is named");
+	fprintf(stderr, "%s\n", error_text(err));
+	error_free(err);
+	record_source_close(first);
+}
+
+static void no_ring_memory_at_all_is_e106(void **state)
+{
+	(void)state;
+	if (geteuid() != 0 || event_open_sysctl("perf_event_paranoid", 0) > 2 ||
+	    event_open_sysctl("perf_event_mlock_kb", 0) != 516)
+		skip();
+	run_apart(ask_where_nothing_is_left);
+}
+
 static const char six_events[] =
 	"cpu-clock,task-clock,page-faults,context-switches,cpu-migrations,minor-faults";
 
@@ -561,7 +595,10 @@ static void open_with_low_soft_limit(void)
 
 static void open_with_low_hard_limit(void)
 {
-	struct rlimit files = {12, 12};
+	/* Enough to look at the host, not for seven events and a ring, be it on one CPU. */
+	int lowest_free = dup(0);
+	close(lowest_free);
+	struct rlimit files = {(rlim_t)lowest_free + 4, (rlim_t)lowest_free + 4};
 	struct collector_live_options options = {.scope = COLLECTOR_SYSTEM, .events = six_events};
 	struct record_source *source;
 
@@ -781,6 +818,7 @@ int main(void)
 		cmocka_unit_test(lost_records_are_told_to_the_last),
 		cmocka_unit_test(without_rights_the_own_command_is_sampled_user_only),
 		cmocka_unit_test(refused_ring_memory_is_halved_and_said),
+		cmocka_unit_test(no_ring_memory_at_all_is_e106),
 		cmocka_unit_test(soft_descriptor_limit_is_raised),
 		cmocka_unit_test(hard_descriptor_limit_is_e107),
 		cmocka_unit_test(missing_cycles_fall_back_to_cpu_clock),

@@ -97,6 +97,32 @@ static void deferred_full_table_finishes_the_oldest_without_its_part(void **stat
 	mem_free(seen);
 }
 
+/* A thread sleeps in the kernel for as long as it likes. */
+static void deferred_waits_while_others_come_and_go(void **state)
+{
+	(void)state;
+	struct deferred_table *table = mem_zalloc(1, sizeof(*table));
+	struct seen *seen = mem_zalloc(1, sizeof(*seen));
+	for (uint32_t i = 0; i < 100; i++)
+		add(table, seen, 1000 + i, 7, i + 1);
+	for (uint64_t i = 0; i < 20 * DEFERRED_MAX; i++) {
+		add(table, seen, 1, i, 5000);
+		deferred_complete(table, 1, i, user_part, 1, note, seen);
+		assert_int_equal(seen->n, 1);
+		seen->n = 0;
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		deferred_complete(table, 1000 + i, 7, user_part, 2, note, seen);
+	assert_int_equal(seen->n, 100);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(seen->times[i], i + 1);
+		assert_int_equal(seen->n_chain[i], 2);
+	}
+	assert_int_equal(table->n, 0);
+	mem_free(table);
+	mem_free(seen);
+}
+
 static void deferred_hands_out_each_sample_once_whatever_comes(void **state)
 {
 	(void)state;
@@ -129,6 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deferred_completes_all_that_wait_for_thread_and_cookie),
 		cmocka_unit_test(deferred_full_table_finishes_the_oldest_without_its_part),
+		cmocka_unit_test(deferred_waits_while_others_come_and_go),
 		cmocka_unit_test(deferred_hands_out_each_sample_once_whatever_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,22 @@ static void kernel_space_takes_the_recorded_text(void **state)
 	fixture_fini(&f);
 }
 
+static void kernel_space_takes_the_build_id_of_the_kernel_alone(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	const struct build_id id = build_id_make("12345678901234567890", 20);
+	const struct build_id none = {0};
+	kernel_space_identify(&f.kernel, "[nf_tables]", &id);
+	kernel_space_identify(&f.kernel, "[guest.kernel.kallsyms]_text", &id);
+	assert_false(build_id_is_set(&f.kernel.build_id));
+	kernel_space_identify(&f.kernel, "[kernel.kallsyms]_text", &id);
+	kernel_space_identify(&f.kernel, "[kernel.kallsyms]_text", &none);
+	assert_true(build_id_equal(&f.kernel.build_id, &id));
+	fixture_fini(&f);
+}
+
 static void kernel_space_holds_modules_and_leaves_the_guest_out(void **state)
 {
 	(void)state;
@@ -133,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernel_space_takes_the_recorded_text),
+		cmocka_unit_test(kernel_space_takes_the_build_id_of_the_kernel_alone),
 		cmocka_unit_test(kernel_space_holds_modules_and_leaves_the_guest_out),
 		cmocka_unit_test(kernel_space_bpf_programs_come_and_go_with_time),
 		cmocka_unit_test(kernel_space_bpf_programs_loaded_again_take_no_room),

@@ -139,6 +139,20 @@ static void stack_markers_switch_between_kernel_and_user(void **state)
 	}
 }
 
+static void stack_words_like_markers_in_the_user_part_change_nothing(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	static const uint64_t chain[] = {
+		PERF_CONTEXT_KERNEL, 0xffffffff81000100, PERF_CONTEXT_USER, 0x400100,
+		PERF_CONTEXT_KERNEL, 0x400200,		 PERF_CONTEXT_HV,   0x400300,
+	};
+	CHECK_CHAIN(f, KERNEL, chain, {"[kernel.kallsyms]", 0xffffffff81000100, false},
+		    {"/bin/app", 0x1100, false}, {"/bin/app", 0x11ff, true},
+		    {"/bin/app", 0x12ff, true});
+	fixture_free(f);
+}
+
 static void stack_markers_know_guests_and_hypervisors(void **state)
 {
 	(void)state;
@@ -358,6 +372,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stack_markers_switch_between_kernel_and_user),
+		cmocka_unit_test(stack_words_like_markers_in_the_user_part_change_nothing),
 		cmocka_unit_test(stack_markers_know_guests_and_hypervisors),
 		cmocka_unit_test(stack_callers_are_the_call_and_the_leaf_is_itself),
 		cmocka_unit_test(stack_without_markers_goes_by_the_cpu_mode),
