@@ -37,7 +37,10 @@ struct bit_stream {
 	uint64_t limit;
 };
 
-/* A function once it was met: a cache line. */
+/*
+ * A function once it was met: a cache line, and its edges and sites in the lines behind it, where
+ * the processor fetches them along.
+ */
 struct function_slot {
 	const char *name, *linkage_name;
 	const char *file;		/* of its code */
@@ -45,23 +48,21 @@ struct function_slot {
 	const char *const *other_files; /* by number in a site, 0 = file */
 	uint32_t start_line, line_base;
 	uint32_t n_sites, n_edges;
-	uint32_t packed; /* where edges and then sites begin in the functions section */
-	uint32_t line_bits : 5;
-	uint32_t column_bits : 4;
-	uint32_t file_bits : 4;
-	uint32_t site_bits : 5;
-	uint32_t is_folded : 1;
+	uint32_t sites_bit; /* where sites begin, behind the edges */
+	uint8_t line_bits, column_bits, site_bits;
+	uint8_t file_bits : 4;
+	bool is_folded : 1;
 };
-static_assert(sizeof(struct function_slot) == 64, "one cache line");
+enum { SLOT_BYTES = 64 };
+static_assert(sizeof(struct function_slot) <= SLOT_BYTES, "one cache line");
 
 struct symbol_file {
 	struct prefix_table codes[SYMBOL_CODE_N];
 	struct section sections[SYMBOL_SECTION_N];
-	struct bit_stream segments, functions;
+	struct bit_stream segments;
 	const uint8_t *group_addresses; /* u64 */
 	const uint8_t *groups;		/* GROUP_BYTES each */
-	const uint8_t *block_addresses; /* u16 */
-	const uint8_t *block_offsets;	/* u16 */
+	const uint8_t *blocks;		/* BLOCK_BYTES each */
 	uint32_t n_groups, n_blocks, n_functions, n_paths, n_sites, n_edges;
 	uint64_t n_segments;
 	uint8_t address_shift, function_bits, block_segments, flags;
@@ -69,16 +70,22 @@ struct symbol_file {
 	enum symbol_quality quality;
 	struct build_id build_id;
 	struct string_code pieces;
-	uint32_t *slot_numbers; /* per function, 0 = not met yet, else its slot + 1 */
-	struct function_slot *slots;
-	uint32_t n_slots;
+	uint32_t *slot_numbers; /* per function, 0 = not met yet, else its first line + 1 */
+	uint8_t *slots;		/* lines of SLOT_BYTES, aligned */
+	void *slots_memory;
+	uint32_t n_lines;
 	const char **paths; /* per node, NULL = not met yet */
 	struct arena arena;
 	struct file_map map; /* empty when the bytes are borrowed */
 	size_t size;
 };
 
-enum { GROUP_BYTES = 12, NUMBER_MAX_BYTES = 5 };
+enum {
+	GROUP_BYTES = 12,
+	BLOCK_BYTES = 4,
+	NUMBER_MAX_BYTES = 5,
+	PACKED_TAIL_BYTES = 8, /* fields are read 8 bytes at a time */
+};
 
 static uint16_t load_u16(const uint8_t *p)
 {
@@ -286,25 +293,32 @@ static uint64_t group_address(const struct symbol_file *file, uint32_t group)
 	return load_u64(file->group_addresses + (size_t)group * sizeof(uint64_t));
 }
 
+/* From the group's address, in units of the address shift. */
+static inline uint16_t block_delta(const struct symbol_file *file, uint32_t block)
+{
+	return load_u16(file->blocks + (size_t)block * BLOCK_BYTES);
+}
+
+/* From the group's offset, in bytes. */
+static inline uint16_t block_offset(const struct symbol_file *file, uint32_t block)
+{
+	return load_u16(file->blocks + (size_t)block * BLOCK_BYTES + 2);
+}
+
 static struct error *check_group(const struct symbol_file *file, uint32_t group)
 {
 	uint32_t first = group_block(file, group), end = group_block(file, group + 1);
 	if (first >= end || end > file->n_blocks || end - first > SYMBOL_FILE_GROUP_BLOCKS ||
 	    (group && group_address(file, group) <= group_address(file, group - 1)))
 		return damaged("address index");
-	uint64_t last = group_offset(file, group) +
-			(uint64_t)load_u16(file->block_offsets + (size_t)(end - 1) * 2);
-	if (last > file->segments.limit / 8)
+	uint64_t last = (uint64_t)group_offset(file, group) + block_offset(file, end - 1);
+	if (last > file->segments.limit / 8 || block_delta(file, first) ||
+	    block_offset(file, first))
 		return damaged("address index");
-	for (uint32_t i = first; i < end; i++) {
-		uint16_t address = load_u16(file->block_addresses + (size_t)i * 2);
-		uint16_t offset = load_u16(file->block_offsets + (size_t)i * 2);
-		if (i == first
-			    ? address || offset
-			    : address <= load_u16(file->block_addresses + (size_t)(i - 1) * 2) ||
-				      offset < load_u16(file->block_offsets + (size_t)(i - 1) * 2))
+	for (uint32_t i = first + 1; i < end; i++)
+		if (block_delta(file, i) <= block_delta(file, i - 1) ||
+		    block_offset(file, i) < block_offset(file, i - 1))
 			return damaged("address index");
-	}
 	return NULL;
 }
 
@@ -316,13 +330,12 @@ static struct error *read_index(struct symbol_file *file)
 	if (err)
 		return err;
 	if (groups->size != (uint64_t)file->n_groups * (sizeof(uint64_t) + GROUP_BYTES) ||
-	    blocks->size != (uint64_t)file->n_blocks * 2 * sizeof(uint16_t) ||
+	    blocks->size != (uint64_t)file->n_blocks * BLOCK_BYTES ||
 	    !file->n_groups != !file->n_blocks)
 		return damaged("address index");
 	file->group_addresses = groups->bytes;
 	file->groups = groups->bytes + (size_t)file->n_groups * sizeof(uint64_t);
-	file->block_addresses = blocks->bytes;
-	file->block_offsets = blocks->bytes + (size_t)file->n_blocks * sizeof(uint16_t);
+	file->blocks = blocks->bytes;
 	if (file->n_groups && group_block(file, 0))
 		return damaged("address index");
 	for (uint32_t i = 0; i < file->n_groups && !err; i++)
@@ -351,11 +364,9 @@ static struct error *read_records(struct symbol_file *file)
 {
 	const struct section *paths = &file->sections[SYMBOL_SECTION_PATHS];
 	const struct section *pieces = &file->sections[SYMBOL_SECTION_PIECES];
-	struct error *err = set_stream(&file->sections[SYMBOL_SECTION_FUNCTIONS], &file->functions);
-	if (err)
-		return err;
-	err = check_directory(&file->sections[SYMBOL_SECTION_DIRECTORY], file->n_functions,
-			      file->functions.limit / 8);
+	struct error *err =
+		check_directory(&file->sections[SYMBOL_SECTION_DIRECTORY], file->n_functions,
+				file->sections[SYMBOL_SECTION_FUNCTIONS].size);
 	if (err)
 		return err;
 	err = check_directory(&file->sections[SYMBOL_SECTION_PATH_INDEX], file->n_paths,
@@ -385,7 +396,11 @@ static struct error *read_file(struct symbol_file *file, const uint8_t *bytes)
 		return err;
 	/* Zeroed memory that nobody touched costs nothing. */
 	file->slot_numbers = mem_zalloc(file->n_functions, sizeof(*file->slot_numbers));
-	file->slots = mem_zalloc(file->n_functions, sizeof(*file->slots));
+	size_t max_bytes = (size_t)file->n_functions * (2 * SLOT_BYTES + PACKED_TAIL_BYTES) +
+			   file->sections[SYMBOL_SECTION_FUNCTIONS].size;
+	file->slots_memory = mem_zalloc(max_bytes + SLOT_BYTES, 1);
+	file->slots = (uint8_t *)(((uintptr_t)file->slots_memory + SLOT_BYTES - 1) &
+				  ~(uintptr_t)(SLOT_BYTES - 1));
 	file->paths = mem_zalloc(file->n_paths, sizeof(*file->paths));
 	return NULL;
 }
@@ -439,7 +454,7 @@ void symbol_file_close(struct symbol_file *file)
 	if (!file)
 		return;
 	mem_free(file->slot_numbers);
-	mem_free(file->slots);
+	mem_free(file->slots_memory);
 	mem_free(file->paths);
 	arena_fini(&file->arena);
 	file_map_close(&file->map);
@@ -471,13 +486,19 @@ const uint8_t *symbol_file_unwind(const struct symbol_file *file, size_t *n_out)
 
 /* ---- texts ---- */
 
-/* The record's bytes: those that follow its number of bytes. */
+/*
+ * The record's bytes: those that follow its number of bytes. Records end within their stretch of
+ * the directory, so that no two share bytes.
+ */
 static struct cursor find_record(const struct section *records, const struct section *directory,
 				 uint32_t number)
 {
-	struct cursor c = cursor_make(records->bytes, records->size, false);
-	cursor_seek(&c, load_u32(directory->bytes +
-				 (size_t)(number / SYMBOL_FILE_STRIDE) * sizeof(uint32_t)));
+	size_t entry = (size_t)(number / SYMBOL_FILE_STRIDE) * sizeof(uint32_t);
+	uint32_t start = load_u32(directory->bytes + entry);
+	bool is_last = entry + sizeof(uint32_t) == directory->size;
+	size_t end =
+		is_last ? records->size : load_u32(directory->bytes + entry + sizeof(uint32_t));
+	struct cursor c = cursor_make(records->bytes + start, end - start, false);
 	for (uint32_t i = number % SYMBOL_FILE_STRIDE; i > 0; i--)
 		cursor_skip(&c, read_number(&c));
 	return cursor_sub(&c, read_number(&c));
@@ -633,7 +654,7 @@ static bool read_other_files(struct symbol_file *file, struct cursor *c, struct 
 	uint32_t n = read_number(c);
 	if (!n || n >= 1u << SYMBOL_FILE_MAX_FILE_BITS)
 		return false;
-	slot->file_bits = (32 - (uint32_t)__builtin_clz(n)) & 15;
+	slot->file_bits = (32u - (unsigned)__builtin_clz(n)) & 15u;
 	/* A site may say any number of that many bits. */
 	const char **files = arena_alloc(&file->arena, sizeof(*files) << slot->file_bits);
 	memset(files, 0, sizeof(*files) << slot->file_bits);
@@ -662,21 +683,24 @@ static bool read_places(struct symbol_file *file, struct cursor *c, struct funct
 		line_bits = cursor_u8(c);
 	if (line_bits > SYMBOL_FILE_MAX_LINE_BITS || !slot->n_sites)
 		return false;
-	slot->line_bits = line_bits & 31;
-	slot->column_bits = (uint32_t)widths >> 4 & 15u;
+	slot->line_bits = (uint8_t)line_bits;
+	slot->column_bits = widths >> 4;
 	unsigned site_bits = bits_for(slot->n_sites);
 	if (site_bits > SYMBOL_FILE_MAX_INDEX_BITS)
 		return false;
-	slot->site_bits = site_bits & 31;
+	slot->site_bits = (uint8_t)site_bits;
 	if ((edges & 1) && !read_other_files(file, c, slot))
 		return false;
-	uint64_t bits = (uint64_t)slot->n_edges * (site_bits + file->function_bits) +
+	uint64_t edge_bits = (uint64_t)slot->n_edges * (site_bits + file->function_bits);
+	uint64_t bits = edge_bits +
 			(uint64_t)slot->n_sites * (line_bits + slot->column_bits + slot->file_bits);
-	slot->packed = (uint32_t)cursor_position(c);
-	return cursor_is_ok(c) && (bits + 7) / 8 == cursor_left(c);
+	slot->sites_bit = (uint32_t)edge_bits;
+	return cursor_is_ok(c) && edge_bits <= UINT32_MAX && (bits + 7) / 8 == cursor_left(c);
 }
 
-static bool read_function(struct symbol_file *file, uint32_t number, struct function_slot *slot)
+/* What is left in packed are edges and sites. */
+static bool read_function(struct symbol_file *file, uint32_t number, struct function_slot *slot,
+			  struct cursor *packed)
 {
 	struct cursor c = find_function(file, number);
 	uint8_t flags = cursor_u8(&c);
@@ -687,23 +711,39 @@ static bool read_function(struct symbol_file *file, uint32_t number, struct func
 	slot->declared = flags & SYMBOL_FUNCTION_HAS_DECLARATION ? get_path(file, read_number(&c))
 								 : slot->file;
 	slot->start_line = read_number(&c);
-	if (!(flags & SYMBOL_FUNCTION_HAS_PLACES))
-		return cursor_is_ok(&c) && !cursor_left(&c);
-	return read_places(file, &c, slot);
+	bool is_whole = flags & SYMBOL_FUNCTION_HAS_PLACES ? read_places(file, &c, slot)
+							   : cursor_is_ok(&c) && !cursor_left(&c);
+	*packed = c;
+	return is_whole;
 }
 
-/* A damaged record gives a function without places; its name says so. */
+/* Gives its first line + 1. A damaged record gives a function without a name. */
+static uint32_t add_function(struct symbol_file *file, uint32_t number)
+{
+	struct function_slot slot = {0};
+	struct cursor packed = cursor_make(NULL, 0, false);
+	if (!read_function(file, number, &slot, &packed)) {
+		slot = (struct function_slot){.name = NULL};
+		packed = cursor_make(NULL, 0, false);
+	}
+	uint8_t *line = file->slots + (size_t)file->n_lines * SLOT_BYTES;
+	memcpy(line, &slot, sizeof(slot));
+	size_t n = cursor_left(&packed), n_lines = 1;
+	if (n) {
+		memcpy(line + SLOT_BYTES, packed.next, n);
+		n_lines += (n + PACKED_TAIL_BYTES + SLOT_BYTES - 1) / SLOT_BYTES;
+	}
+	file->slot_numbers[number] = file->n_lines + 1;
+	file->n_lines += (uint32_t)n_lines;
+	return file->slot_numbers[number];
+}
+
 static struct function_slot *get_function(struct symbol_file *file, uint32_t number)
 {
-	if (LIKELY(file->slot_numbers[number]))
-		return &file->slots[file->slot_numbers[number] - 1];
-	struct function_slot read = {0};
-	if (!read_function(file, number, &read))
-		read = (struct function_slot){.name = NULL};
-	struct function_slot *slot = &file->slots[file->n_slots++];
-	file->slot_numbers[number] = file->n_slots;
-	*slot = read;
-	return slot;
+	uint32_t line = file->slot_numbers[number];
+	if (UNLIKELY(!line))
+		line = add_function(file, number);
+	return (struct function_slot *)(void *)(file->slots + (size_t)(line - 1) * SLOT_BYTES);
 }
 
 /* ---- segments ---- */
@@ -750,6 +790,16 @@ static uint32_t decode_count(const struct symbol_file *file, uint32_t count, uin
 	return count;
 }
 
+/* The function's record is on its way while the rest of the block is decoded. */
+static void prefetch_function(const struct symbol_file *file, uint32_t number)
+{
+	if (number >= file->n_functions || !file->slot_numbers[number])
+		return;
+	const uint8_t *line = file->slots + (size_t)(file->slot_numbers[number] - 1) * SLOT_BYTES;
+	__builtin_prefetch(line);
+	__builtin_prefetch(line + SLOT_BYTES);
+}
+
 static bool decode_pushes(const struct symbol_file *file, struct chain_state *chain, uint32_t n,
 			  uint64_t *pos)
 {
@@ -777,6 +827,7 @@ static enum step_kind decode_move(const struct symbol_file *file, struct chain_s
 	if (symbol < SYMBOL_STEP_MOVE) {
 		pushes = decode_count(file, symbol - SYMBOL_STEP_ROOT, pos);
 		chain->root += (uint32_t)decode_difference(file, SYMBOL_CODE_ROOT, pos);
+		prefetch_function(file, chain->root);
 		chain->depth = 0;
 		chain->levels[0].edge = 0;
 		chain->levels[0].site = SITE_NONE;
@@ -853,16 +904,20 @@ static uint32_t find_group(const struct symbol_file *file, uint64_t svma)
 }
 
 static uint32_t find_block(const struct symbol_file *file, uint32_t first, uint32_t n,
-			   uint64_t offset)
+			   uint64_t delta)
 {
-	const uint8_t *start = file->block_addresses + (size_t)first * sizeof(uint16_t), *p = start;
+	const uint8_t *start = file->blocks + (size_t)first * BLOCK_BYTES, *p = start;
 	while (n > 1) {
 		uint32_t half = n / 2;
-		p = load_u16(p + half * sizeof(uint16_t)) <= offset ? p + half * sizeof(uint16_t)
-								    : p;
+		p = load_u16(p + half * BLOCK_BYTES) <= delta ? p + half * BLOCK_BYTES : p;
 		n -= half;
 	}
-	return first + (uint32_t)((size_t)(p - start) / sizeof(uint16_t));
+	return first + (uint32_t)((size_t)(p - start) / BLOCK_BYTES);
+}
+
+static uint64_t block_position(const struct symbol_file *file, uint32_t group, uint32_t block)
+{
+	return ((uint64_t)group_offset(file, group) + block_offset(file, block)) * 8;
 }
 
 /* The chain at svma; false when nothing is there. */
@@ -874,10 +929,8 @@ static bool find_chain(const struct symbol_file *file, uint64_t svma, struct cha
 	uint32_t first = group_block(file, group);
 	uint64_t offset = (svma - group_address(file, group)) >> file->address_shift;
 	uint32_t block = find_block(file, first, group_block(file, group + 1) - first, offset);
-	offset -= load_u16(file->block_addresses + (size_t)block * sizeof(uint16_t));
-	uint64_t pos = ((uint64_t)group_offset(file, group) +
-			load_u16(file->block_offsets + (size_t)block * sizeof(uint16_t))) *
-		       8;
+	offset -= block_delta(file, block);
+	uint64_t pos = block_position(file, group, block);
 	start_block(chain, group_root(file, group));
 	for (uint32_t i = file->block_segments; i > 0; i--) {
 		uint64_t length;
@@ -893,21 +946,25 @@ static bool find_chain(const struct symbol_file *file, uint64_t svma, struct cha
 
 /* ---- frames ---- */
 
-static void set_place(const struct symbol_file *file, const struct function_slot *function,
-		      uint32_t site, struct symbol_frame *frame)
+/* 57 bits of a function's edges and sites. */
+static uint64_t peek_packed(const struct function_slot *function, uint64_t pos)
+{
+	const uint8_t *packed = (const uint8_t *)function + SLOT_BYTES;
+	return load_u64(packed + (pos >> 3)) >> (pos & 7);
+}
+
+static void set_place(const struct function_slot *function, uint32_t site,
+		      struct symbol_frame *frame)
 {
 	frame->name = function->name;
 	frame->linkage_name = function->linkage_name;
 	frame->file = function->file;
 	frame->line = frame->column = 0;
 	if (site < function->n_sites) {
-		unsigned site_width =
-			function->line_bits + function->column_bits + function->file_bits;
-		uint64_t pos =
-			(uint64_t)function->packed * 8 +
-			(uint64_t)function->n_edges * (function->site_bits + file->function_bits) +
-			(uint64_t)site * site_width;
-		uint64_t window = peek_bits(&file->functions, pos);
+		uint32_t width =
+			(uint32_t)function->line_bits + function->column_bits + function->file_bits;
+		uint64_t window =
+			peek_packed(function, function->sites_bit + (uint64_t)site * width);
 		uint32_t line = low_bits(window, function->line_bits);
 		if (line) {
 			frame->line = function->line_base + line - 1;
@@ -928,7 +985,7 @@ static uint64_t edge_window(const struct symbol_file *file, const struct functio
 			    uint32_t edge)
 {
 	uint64_t width = function->site_bits + file->function_bits;
-	return peek_bits(&file->functions, (uint64_t)function->packed * 8 + edge * width);
+	return peek_packed(function, edge * width);
 }
 
 static uint32_t edge_callee(const struct symbol_file *file, const struct function_slot *function,
@@ -953,14 +1010,14 @@ static bool set_frames(struct symbol_file *file, const struct chain_state *chain
 		if (level == 0)
 			out->is_folded = function->is_folded;
 		if (level == chain->depth) {
-			set_place(file, function, chain->levels[level].site, frame);
+			set_place(function, chain->levels[level].site, frame);
 			return true;
 		}
 		uint32_t edge = chain->levels[level].edge;
 		if (UNLIKELY(edge >= function->n_edges))
 			return false;
 		uint64_t window = edge_window(file, function, edge);
-		set_place(file, function, low_bits(window, function->site_bits), frame);
+		set_place(function, low_bits(window, function->site_bits), frame);
 		number = low_bits(window >> function->site_bits, file->function_bits);
 	}
 }
@@ -1023,9 +1080,7 @@ static struct error *verify_block(struct symbol_file *file, uint32_t group, uint
 {
 	struct chain_state chain;
 	uint64_t at = 0, length;
-	uint64_t pos = ((uint64_t)group_offset(file, group) +
-			load_u16(file->block_offsets + (size_t)block * sizeof(uint16_t))) *
-		       8;
+	uint64_t pos = block_position(file, group, block);
 	start_block(&chain, group_root(file, group));
 	for (uint32_t i = 0; i < file->block_segments; i++) {
 		enum step_kind kind = decode_step(file, &chain, &pos, &length);
@@ -1048,7 +1103,7 @@ static struct error *verify_block(struct symbol_file *file, uint32_t group, uint
 
 static uint64_t block_address(const struct symbol_file *file, uint32_t group, uint32_t block)
 {
-	uint64_t delta = load_u16(file->block_addresses + (size_t)block * sizeof(uint16_t));
+	uint64_t delta = block_delta(file, block);
 	return group_address(file, group) + (delta << file->address_shift);
 }
 

@@ -47,9 +47,8 @@ enum { SYMBOL_SECTION_N = SYMBOL_SECTION_UNWIND + 1 };
 
 enum {
 	SYMBOL_FILE_PARAMETERS_BYTES = 64,
-	SYMBOL_FILE_GROUP_BLOCKS = 64,	 /* most blocks of a group */
+	SYMBOL_FILE_GROUP_BLOCKS = 32,	 /* most blocks of a group */
 	SYMBOL_FILE_MAX_SEGMENTS = 64,	 /* most segments that a block may be said to have */
-	SYMBOL_FILE_BLOCK_SEGMENTS = 16, /* what the writer makes of them */
 	SYMBOL_FILE_STRIDE = 16,	 /* functions, path nodes for one directory entry */
 	SYMBOL_FILE_MAX_DEPTH = 63,	 /* inlined calls of a chain */
 	SYMBOL_FILE_MAX_INDEX_BITS = 28, /* of a function or site number: two fit one load */

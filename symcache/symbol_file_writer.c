@@ -41,7 +41,7 @@ struct writer {
 	struct string_encoder *encoder;
 	uint8_t *coded; /* scratch for one text */
 
-	uint8_t address_shift, function_bits, flags;
+	uint8_t address_shift, function_bits, block_segments, flags;
 	enum symbol_quality quality;
 
 	uint64_t counts[SYMBOL_CODE_N][PREFIX_CODE_MAX_SYMBOLS];
@@ -53,7 +53,6 @@ struct writer {
 
 	struct group *groups;
 	uint32_t n_groups, groups_capacity, n_blocks;
-	struct buf block_offsets; /* u16, go behind the block addresses */
 };
 
 /* ---- bytes and bits ---- */
@@ -449,7 +448,6 @@ static void put_functions(struct writer *writer)
 		if (!*first)
 			*first = i + 1;
 	}
-	put_tail(writer, &writer->sections[SYMBOL_SECTION_FUNCTIONS]);
 	buf_fini(&record);
 	mem_free(by_name);
 }
@@ -583,7 +581,7 @@ static size_t block_segments(const struct writer *writer, size_t first)
 {
 	const struct segment *segments = writer->places.segments;
 	size_t n = 1, last = writer->places.n_segments - 1;
-	while (n < SYMBOL_FILE_BLOCK_SEGMENTS && first + n < last &&
+	while (n < writer->block_segments && first + n < last &&
 	       segment_length(writer, &segments[first + n]))
 		n++;
 	while (n > 1 && is_gap(&segments[first + n - 1]))
@@ -603,7 +601,7 @@ static void put_block(struct writer *writer, size_t first, size_t n, uint32_t gr
 			put_function_step(writer, &state, segment, i == 0);
 		put_coded_number(writer, SYMBOL_CODE_LENGTH, segment_length(writer, segment) - 1);
 	}
-	if (n < SYMBOL_FILE_BLOCK_SEGMENTS)
+	if (n < writer->block_segments)
 		put_symbol(writer, SYMBOL_CODE_STEP, SYMBOL_STEP_END);
 }
 
@@ -647,7 +645,7 @@ static void walk_segments(struct writer *writer)
 {
 	const struct segment *segments = writer->places.segments;
 	struct buf *coded = &writer->sections[SYMBOL_SECTION_SEGMENTS];
-	struct buf *addresses = &writer->sections[SYMBOL_SECTION_BLOCKS];
+	struct buf *blocks = &writer->sections[SYMBOL_SECTION_BLOCKS];
 	size_t max_bytes = 0; /* of the group so far */
 	writer->n_groups = writer->n_blocks = 0;
 	start_bits(writer, coded);
@@ -668,9 +666,8 @@ static void walk_segments(struct writer *writer)
 			delta = 0;
 		}
 		if (!writer->is_counting) {
-			put_u16(writer, addresses, (uint16_t)delta);
-			put_u16(writer, &writer->block_offsets,
-				(uint16_t)(coded->size - group->offset));
+			put_u16(writer, blocks, (uint16_t)delta);
+			put_u16(writer, blocks, (uint16_t)(coded->size - group->offset));
 		}
 		max_bytes += max_block_bytes(writer, i, n);
 		put_block(writer, i, n, group->root);
@@ -701,8 +698,6 @@ static void put_segments(struct writer *writer)
 	put_codes(writer);
 	walk_segments(writer);
 	put_tail(writer, &writer->sections[SYMBOL_SECTION_SEGMENTS]);
-	put(writer, &writer->sections[SYMBOL_SECTION_BLOCKS], writer->block_offsets.data,
-	    writer->block_offsets.size);
 	struct buf *groups = &writer->sections[SYMBOL_SECTION_GROUPS];
 	for (uint32_t i = 0; i < writer->n_groups; i++)
 		put_u64(writer, groups, writer->groups[i].address);
@@ -722,6 +717,20 @@ static uint8_t find_address_shift(const struct symbol_places *places)
 	for (size_t i = 0; i < places->n_segments; i++)
 		all |= places->segments[i].start;
 	return (uint8_t)__builtin_ctzll(all);
+}
+
+/*
+ * A look-up decodes half a block on average. Where chains are deep, it has more to do behind that
+ * and files have room to spare, so blocks are shorter.
+ */
+static uint8_t choose_block_segments(const struct symbol_places *places)
+{
+	enum { SHORT_BLOCK = 8, LONG_BLOCK = 10 };
+	uint64_t depth = 0;
+	for (size_t i = 0; i < places->n_segments; i++)
+		if (places->segments[i].chain != SYMBOL_CHAIN_NONE)
+			depth += places->chains[places->segments[i].chain].depth;
+	return depth > places->n_segments ? SHORT_BLOCK : LONG_BLOCK;
 }
 
 static enum symbol_quality find_quality(const struct symbol_model *model)
@@ -753,7 +762,7 @@ static void put_parameters(struct writer *writer)
 	put_u32(writer, out, writer->places.edges.n);
 	put_u8(writer, out, writer->address_shift);
 	put_u8(writer, out, writer->function_bits);
-	put_u8(writer, out, SYMBOL_FILE_BLOCK_SEGMENTS);
+	put_u8(writer, out, writer->block_segments);
 	put_u8(writer, out, writer->flags | (writer->places.edges.n ? SYMBOL_FILE_HAS_INLINES : 0));
 	while (out->size < SYMBOL_FILE_PARAMETERS_BYTES && !writer->err)
 		put_u8(writer, out, 0);
@@ -828,7 +837,6 @@ static void init(struct writer *writer, const struct symbol_model *model)
 	*writer = (struct writer){.model = model};
 	for (unsigned i = 0; i < SYMBOL_SECTION_N; i++)
 		buf_init(&writer->sections[i], SYMBOL_FILE_MAX_BYTES);
-	buf_init(&writer->block_offsets, SYMBOL_FILE_MAX_BYTES);
 	arena_init(&writer->arena, 0);
 	intern_init(&writer->components, &writer->arena);
 	tuple_set_init(&writer->nodes);
@@ -839,7 +847,6 @@ static void fini(struct writer *writer)
 {
 	for (unsigned i = 0; i < SYMBOL_SECTION_N; i++)
 		buf_fini(&writer->sections[i]);
-	buf_fini(&writer->block_offsets);
 	intern_fini(&writer->components);
 	arena_fini(&writer->arena);
 	tuple_set_fini(&writer->nodes);
@@ -857,6 +864,7 @@ struct error *symbol_file_write(const struct symbol_model *model,
 	init(writer, model);
 	writer->address_shift = find_address_shift(&writer->places);
 	writer->function_bits = (uint8_t)bits_for(writer->places.n_functions);
+	writer->block_segments = choose_block_segments(&writer->places);
 	writer->quality = find_quality(model);
 	add_paths(writer);
 	make_pieces(writer);
