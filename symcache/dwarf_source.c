@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "symcache/dwarf_constants.h"
 #include "symcache/dwarf_info.h"
+#include "symcache/dwarf_leb.h"
 #include "symcache/dwarf_line.h"
 #include "symcache/dwarf_package.h"
 #include "symcache/dwarf_paint.h"
@@ -508,24 +509,62 @@ static void forget(struct reader *reader, const struct dwarf_unit *unit,
 	drop_line_tables(reader);
 }
 
+/* What a file says of the file that it shares with others. */
+struct alternate_link {
+	const char *path;
+	struct build_id id;
+};
+
+/* .gnu_debugaltlink: path and build-id. */
+static bool read_gnu_link(const struct elf_image *image, struct alternate_link *out)
+{
+	const struct elf_section *section = elf_image_find(image, ".gnu_debugaltlink");
+	if (!section)
+		return false;
+	struct cursor c = elf_image_section(image, section);
+	out->path = cursor_string(&c, DWARF_LINE_MAX_PATH_BYTES);
+	out->id = build_id_make(c.next, cursor_left(&c));
+	return out->path && build_id_is_set(&out->id);
+}
+
+/* .debug_sup of DWARF 5: in both files, with one check sum. */
+static bool read_supplement(const struct elf_image *image, bool is_shared,
+			    struct alternate_link *out)
+{
+	const struct elf_section *section = elf_image_find(image, ".debug_sup");
+	if (!section)
+		return false;
+	struct cursor c = elf_image_section(image, section);
+	c.is_swapped = image->is_swapped;
+	bool is_right = cursor_u16(&c) == 5;
+	is_right = (cursor_u8(&c) != 0) == is_shared && is_right;
+	out->path = cursor_string(&c, DWARF_LINE_MAX_PATH_BYTES);
+	size_t n = dwarf_leb_unsigned(&c);
+	const uint8_t *sum = cursor_bytes(&c, n);
+	out->id = build_id_make(sum, sum ? n : 0);
+	return is_right && out->path && build_id_is_set(&out->id);
+}
+
+static bool is_alternate(const struct elf_image *image, const struct build_id *id)
+{
+	struct alternate_link own;
+	return build_id_equal(&image->build_id, id) ||
+	       (read_supplement(image, true, &own) && build_id_equal(&own.id, id));
+}
+
 static struct reader *find_alternate(struct source *source)
 {
+	const struct dwarf_source_files *files = source->files;
+	struct alternate_link link;
 	if (source->is_alternate_tried)
 		return source->has_alternate ? &source->alternate : NULL;
 	source->is_alternate_tried = true;
 	source->stats->is_alternate_missing = true;
-	const struct elf_section *link = elf_image_find(source->image, ".gnu_debugaltlink");
-	if (!link || !source->files->find_alternate)
+	if (!files->find_alternate ||
+	    (!read_gnu_link(source->image, &link) && !read_supplement(source->image, false, &link)))
 		return NULL;
-	struct cursor c = elf_image_section(source->image, link);
-	const char *path = cursor_string(&c, DWARF_LINE_MAX_PATH_BYTES);
-	size_t n = cursor_left(&c);
-	if (!path || !n || n > BUILD_ID_MAX_BYTES)
-		return NULL;
-	struct build_id id = build_id_make(c.next, n);
-	const struct elf_image *image =
-		source->files->find_alternate(source->files->context, path, &id);
-	if (!image || !build_id_equal(&image->build_id, &id))
+	const struct elf_image *image = files->find_alternate(files->context, link.path, &link.id);
+	if (!image || !is_alternate(image, &link.id))
 		return NULL;
 	reader_init(source, &source->alternate, image);
 	source->has_alternate = true;
@@ -650,7 +689,7 @@ struct error *dwarf_source_read(const struct elf_image *image,
 	address_claims_init(&source.function_claims, image);
 	address_claims_init(&source.line_claims, image);
 	/* Texts may lie there without any DIE being followed there. */
-	if (elf_image_find(image, ".gnu_debugaltlink"))
+	if (elf_image_find(image, ".gnu_debugaltlink") || elf_image_find(image, ".debug_sup"))
 		(void)find_alternate(&source);
 	uint64_t position = 0;
 	struct dwarf_unit unit;

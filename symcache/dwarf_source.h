@@ -29,7 +29,7 @@ enum {
  */
 struct dwarf_source_files {
 	void *context;
-	/* dwz's shared file; path as in .gnu_debugaltlink. */
+	/* dwz's shared file; path and id as in .gnu_debugaltlink or .debug_sup, and checked. */
 	const struct elf_image *(*find_alternate)(void *context, const char *path,
 						  const struct build_id *id);
 	/* A .dwo file; folder may be NULL. It is checked for the id afterwards. */
