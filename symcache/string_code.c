@@ -180,7 +180,8 @@ static int compare_gain(const void *a, const void *b)
 /* The same piece can come out of several pairs. */
 static void merge_equal(struct candidates *all)
 {
-	qsort(all->items, all->n, sizeof(*all->items), compare_bytes);
+	if (all->n)
+		qsort(all->items, all->n, sizeof(*all->items), compare_bytes);
 	size_t n = 0;
 	for (size_t i = 0; i < all->n; i++) {
 		if (n && compare_bytes(&all->items[n - 1], &all->items[i]) == 0)
