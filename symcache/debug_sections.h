@@ -36,8 +36,8 @@ struct debug_unpack;
 struct debug_section {
 	const uint8_t *data;
 	size_t size;
-	size_t ready;	  /* [forgotten, ready) can be read */
-	size_t forgotten; /* given back */
+	size_t ready;		     /* [forgotten, ready) can be read */
+	size_t forgotten;	     /* given back */
 	struct debug_unpack *unpack; /* NULL when the section is not compressed */
 };
 
@@ -67,5 +67,7 @@ static inline struct cursor debug_sections_cursor(const struct debug_sections *s
 						  enum debug_section_kind kind)
 {
 	const struct debug_section *section = &sections->items[kind];
-	return cursor_make(section->data, section->ready, sections->is_swapped);
+	/* Pointers into nothing may not be moved, not even by 0. */
+	return cursor_make(section->data ? section->data : (const uint8_t *)"", section->ready,
+			   sections->is_swapped);
 }

@@ -56,7 +56,6 @@ struct walk {
 	struct dwarf_line_table *lines;
 	struct cursor c;
 	size_t depth;
-	size_t root_depth; /* of the outermost function that is open, 0 = none */
 };
 
 static void reader_init(struct source *source, struct reader *reader, const struct elf_image *image)
@@ -375,14 +374,7 @@ static bool walk_function(struct walk *walk, const struct dwarf_abbrev *abbrev, 
 	} else if (abbrev->has_children && source->ranges.n && jump(walk, sibling_of(&values))) {
 		return true;
 	}
-	bool is_root = scope.chain != SYMBOL_CHAIN_NONE && !walk->root_depth;
-	if (is_root && !abbrev->has_children)
-		dwarf_paint_flush(&source->paint, claim_run, source);
-	if (!abbrev->has_children)
-		return true;
-	if (is_root)
-		walk->root_depth = walk->depth + 1;
-	return push_scope(walk, scope);
+	return !abbrev->has_children || push_scope(walk, scope);
 }
 
 static uint32_t small(uint64_t value, uint32_t max)
@@ -446,10 +438,6 @@ static bool walk_die(struct walk *walk)
 	const struct dwarf_abbrev *abbrev = dwarf_info_read_code(walk->unit, &walk->c);
 	if (!abbrev) {
 		walk->depth--;
-		if (walk->root_depth > walk->depth) {
-			walk->root_depth = 0;
-			dwarf_paint_flush(&walk->source->paint, claim_run, walk->source);
-		}
 		return cursor_is_ok(&walk->c);
 	}
 	if (abbrev->has_code && abbrev->kind == DWARF_ABBREV_FUNCTION)
@@ -478,7 +466,10 @@ static bool walk_unit(struct source *source, struct reader *reader, const struct
 	bool is_ok = push_scope(&walk, (struct scope){.chain = SYMBOL_CHAIN_NONE});
 	while (is_ok && walk.depth && cursor_left(&walk.c))
 		is_ok = walk_die(&walk) && cursor_is_ok(&walk.c);
-	/* A function that the damage cut off is still right as far as it was read. */
+	/*
+	 * Within a unit the later function wins (GNU as describes aliases one after the other), so
+	 * claims wait for its end. A function that damage cut off is right as far as it was read.
+	 */
 	dwarf_paint_flush(&source->paint, claim_run, source);
 	return is_ok;
 }
