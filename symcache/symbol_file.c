@@ -53,7 +53,7 @@ struct function_slot {
 	uint8_t file_bits : 4;
 	bool is_folded : 1;
 };
-enum { SLOT_BYTES = 64 };
+enum { SLOT_BYTES = 64, SLOTS_BYTES = 64 << 10 };
 static_assert(sizeof(struct function_slot) <= SLOT_BYTES, "one cache line");
 
 struct symbol_file {
@@ -70,10 +70,9 @@ struct symbol_file {
 	enum symbol_quality quality;
 	struct build_id build_id;
 	struct string_code pieces;
-	uint32_t *slot_numbers; /* per function, 0 = not met yet, else its first line + 1 */
-	uint8_t *slots;		/* lines of SLOT_BYTES, aligned */
-	void *slots_memory;
-	uint32_t n_lines;
+	struct function_slot **functions; /* NULL = not met yet */
+	uint8_t *slots_next;		  /* room for more, aligned */
+	size_t slots_left;
 	const char **paths; /* per node, NULL = not met yet */
 	struct arena arena;
 	struct file_map map; /* empty when the bytes are borrowed */
@@ -167,17 +166,49 @@ static uint32_t header_crc(const uint8_t *bytes, size_t n)
 	return crc32c_update(crc, bytes + behind, n - behind);
 }
 
-static struct error *read_header(struct symbol_file *file, const uint8_t *bytes, uint32_t *n_out)
+/* Of at least SYMBOL_FILE_HEADER_BYTES. */
+static struct error *parse_header(const uint8_t *bytes, struct symbol_file_header *out)
 {
-	if (file->size < sizeof(symbol_file_magic) ||
-	    memcmp(bytes, symbol_file_magic, sizeof(symbol_file_magic)) != 0)
-		return error_new(ERROR_BAD_DATA, "not a symbol file");
-	if (file->size < SYMBOL_FILE_HEADER_BYTES)
-		return damaged("it ends within the header");
 	uint32_t version = load_u32(bytes + SYMBOL_FILE_AT_VERSION);
 	if (version != SYMBOL_FILE_VERSION)
 		return error_new(ERROR_UNSUPPORTED, "symbol file of version %u, not %u", version,
 				 SYMBOL_FILE_VERSION);
+	uint8_t quality = bytes[SYMBOL_FILE_AT_QUALITY], id_size = bytes[SYMBOL_FILE_AT_ID_SIZE];
+	uint8_t kind = bytes[SYMBOL_FILE_AT_ID_KIND];
+	if (quality >= SYMBOL_QUALITY_N || id_size > BUILD_ID_MAX_BYTES || kind > BUILD_ID_HASH)
+		return damaged("header");
+	out->quality = quality;
+	out->build_id = build_id_make(bytes + SYMBOL_FILE_AT_ID, id_size);
+	out->build_id.kind = kind;
+	return NULL;
+}
+
+static struct error *check_magic(const uint8_t *bytes, size_t size)
+{
+	if (size < sizeof(symbol_file_magic) ||
+	    memcmp(bytes, symbol_file_magic, sizeof(symbol_file_magic)) != 0)
+		return error_new(ERROR_BAD_DATA, "not a symbol file");
+	return size < SYMBOL_FILE_HEADER_BYTES ? damaged("it ends within the header") : NULL;
+}
+
+struct error *symbol_file_read_header(int fd, struct symbol_file_header *out)
+{
+	uint8_t bytes[SYMBOL_FILE_HEADER_BYTES];
+	size_t n;
+	struct error *err = file_read_at(fd, 0, bytes, sizeof(bytes), &n);
+	if (!err)
+		err = check_magic(bytes, n);
+	return err ? err : parse_header(bytes, out);
+}
+
+static struct error *read_header(struct symbol_file *file, const uint8_t *bytes, uint32_t *n_out)
+{
+	struct symbol_file_header header;
+	struct error *err = check_magic(bytes, file->size);
+	if (!err)
+		err = parse_header(bytes, &header);
+	if (err)
+		return err;
 	uint32_t n = load_u32(bytes + SYMBOL_FILE_AT_N_SECTIONS);
 	if (load_u64(bytes + SYMBOL_FILE_AT_BYTES) != file->size)
 		return damaged("its size is not what its header says");
@@ -187,13 +218,8 @@ static struct error *read_header(struct symbol_file *file, const uint8_t *bytes,
 	if (header_crc(bytes, SYMBOL_FILE_HEADER_BYTES + n * SYMBOL_FILE_ENTRY_BYTES) !=
 	    load_u32(bytes + SYMBOL_FILE_AT_CRC))
 		return damaged("checksum of the header");
-	uint8_t quality = bytes[SYMBOL_FILE_AT_QUALITY], id_size = bytes[SYMBOL_FILE_AT_ID_SIZE];
-	uint8_t kind = bytes[SYMBOL_FILE_AT_ID_KIND];
-	if (quality >= SYMBOL_QUALITY_N || id_size > BUILD_ID_MAX_BYTES || kind > BUILD_ID_HASH)
-		return damaged("header");
-	file->quality = quality;
-	file->build_id = build_id_make(bytes + SYMBOL_FILE_AT_ID, id_size);
-	file->build_id.kind = kind;
+	file->quality = header.quality;
+	file->build_id = header.build_id;
 	*n_out = n;
 	return NULL;
 }
@@ -220,7 +246,12 @@ static struct error *read_sections(struct symbol_file *file, const uint8_t *byte
 		}
 		at = offset + size;
 	}
-	return at == file->size ? NULL : damaged("bytes behind the last section");
+	if (at != file->size)
+		return damaged("bytes behind the last section");
+	for (unsigned kind = 1; kind < SYMBOL_SECTION_UNWIND; kind++)
+		if (!file->sections[kind].bytes)
+			return damaged("a section is missing");
+	return NULL;
 }
 
 static struct error *read_parameters(struct symbol_file *file)
@@ -395,13 +426,8 @@ static struct error *read_file(struct symbol_file *file, const uint8_t *bytes)
 	if (err)
 		return err;
 	/* Zeroed memory that nobody touched costs nothing. */
-	file->slot_numbers = mem_zalloc(file->n_functions, sizeof(*file->slot_numbers));
-	size_t max_bytes = (size_t)file->n_functions * (2 * SLOT_BYTES + PACKED_TAIL_BYTES) +
-			   file->sections[SYMBOL_SECTION_FUNCTIONS].size;
-	file->slots_memory = mem_zalloc(max_bytes + SLOT_BYTES, 1);
-	file->slots = (uint8_t *)(((uintptr_t)file->slots_memory + SLOT_BYTES - 1) &
-				  ~(uintptr_t)(SLOT_BYTES - 1));
-	file->paths = mem_zalloc(file->n_paths, sizeof(*file->paths));
+	file->functions = mem_zalloc(file->n_functions, sizeof(struct function_slot *));
+	file->paths = mem_zalloc(file->n_paths, sizeof(char *));
 	return NULL;
 }
 
@@ -453,8 +479,7 @@ void symbol_file_close(struct symbol_file *file)
 {
 	if (!file)
 		return;
-	mem_free(file->slot_numbers);
-	mem_free(file->slots_memory);
+	mem_free(file->functions);
 	mem_free(file->paths);
 	arena_fini(&file->arena);
 	file_map_close(&file->map);
@@ -592,7 +617,7 @@ static const char *get_path(struct symbol_file *file, uint32_t path)
 
 /* ---- functions ---- */
 
-static struct function_slot *get_function(struct symbol_file *file, uint32_t number);
+static inline struct function_slot *get_function(struct symbol_file *file, uint32_t number);
 
 /* The name in the form that was asked for. */
 static const char *make_display(struct symbol_file *file, const char *linkage_name,
@@ -717,33 +742,45 @@ static bool read_function(struct symbol_file *file, uint32_t number, struct func
 	return is_whole;
 }
 
-/* Gives its first line + 1. A damaged record gives a function without a name. */
-static uint32_t add_function(struct symbol_file *file, uint32_t number)
+static uint8_t *take_lines(struct symbol_file *file, size_t n_bytes)
+{
+	size_t bytes = (n_bytes + SLOT_BYTES - 1) / SLOT_BYTES * SLOT_BYTES;
+	if (bytes > file->slots_left) {
+		size_t room = bytes > SLOTS_BYTES ? bytes : SLOTS_BYTES;
+		uint8_t *p = arena_alloc(&file->arena, room + SLOT_BYTES);
+		file->slots_next = p + (-(uintptr_t)p % SLOT_BYTES);
+		file->slots_left = room;
+	}
+	uint8_t *lines = file->slots_next;
+	file->slots_next += bytes;
+	file->slots_left -= bytes;
+	return lines;
+}
+
+/* A damaged record gives a function without a name. */
+static struct function_slot *add_function(struct symbol_file *file, uint32_t number)
 {
 	struct function_slot slot = {0};
 	struct cursor packed = cursor_make(NULL, 0, false);
-	if (!read_function(file, number, &slot, &packed)) {
+	size_t n = 0;
+	if (read_function(file, number, &slot, &packed))
+		n = cursor_left(&packed);
+	else
 		slot = (struct function_slot){.name = NULL};
-		packed = cursor_make(NULL, 0, false);
-	}
-	uint8_t *line = file->slots + (size_t)file->n_lines * SLOT_BYTES;
-	memcpy(line, &slot, sizeof(slot));
-	size_t n = cursor_left(&packed), n_lines = 1;
+	uint8_t *lines = take_lines(file, SLOT_BYTES + (n ? n + PACKED_TAIL_BYTES : 0));
+	memcpy(lines, &slot, sizeof(slot));
 	if (n) {
-		memcpy(line + SLOT_BYTES, packed.next, n);
-		n_lines += (n + PACKED_TAIL_BYTES + SLOT_BYTES - 1) / SLOT_BYTES;
+		memcpy(lines + SLOT_BYTES, packed.next, n);
+		memset(lines + SLOT_BYTES + n, 0, PACKED_TAIL_BYTES);
 	}
-	file->slot_numbers[number] = file->n_lines + 1;
-	file->n_lines += (uint32_t)n_lines;
-	return file->slot_numbers[number];
+	file->functions[number] = (struct function_slot *)(void *)lines;
+	return file->functions[number];
 }
 
-static struct function_slot *get_function(struct symbol_file *file, uint32_t number)
+static inline struct function_slot *get_function(struct symbol_file *file, uint32_t number)
 {
-	uint32_t line = file->slot_numbers[number];
-	if (UNLIKELY(!line))
-		line = add_function(file, number);
-	return (struct function_slot *)(void *)(file->slots + (size_t)(line - 1) * SLOT_BYTES);
+	struct function_slot *function = file->functions[number];
+	return LIKELY(function) ? function : add_function(file, number);
 }
 
 /* ---- segments ---- */
@@ -793,9 +830,9 @@ static uint32_t decode_count(const struct symbol_file *file, uint32_t count, uin
 /* The function's record is on its way while the rest of the block is decoded. */
 static void prefetch_function(const struct symbol_file *file, uint32_t number)
 {
-	if (number >= file->n_functions || !file->slot_numbers[number])
+	if (number >= file->n_functions || !file->functions[number])
 		return;
-	const uint8_t *line = file->slots + (size_t)(file->slot_numbers[number] - 1) * SLOT_BYTES;
+	const uint8_t *line = (const uint8_t *)file->functions[number];
 	__builtin_prefetch(line);
 	__builtin_prefetch(line + SLOT_BYTES);
 }

@@ -37,8 +37,17 @@ struct symbol_file_info {
 };
 
 enum {
-	SYMBOL_FILE_MAX_BYTES = 1 << 30,
+	SYMBOL_FILE_MAX_BYTES = 1 << 28,
 };
+
+/* What tells whether a file is worth opening. */
+struct symbol_file_header {
+	struct build_id build_id;
+	enum symbol_quality quality;
+};
+
+/* Reads the first bytes only: their checksum is not looked at, as it covers more. */
+struct error *symbol_file_read_header(int fd, struct symbol_file_header *out) MUST_USE;
 
 /* The path must lead to a regular file. ERROR_BAD_DATA: not a symbol file, or a damaged one;
  * ERROR_UNSUPPORTED: of a version that this reader does not know. */
