@@ -209,6 +209,8 @@ struct renumber {
 	struct symbol_chain *chains;
 	size_t n_files, n_functions, n_chains;
 	struct symbol_set chain_set;
+	uint32_t *stack; /* links of a chain, the innermost first */
+	size_t stack_capacity;
 };
 
 static uint32_t *make_map(size_t n)
@@ -272,16 +274,18 @@ static uint32_t renumber_link(struct renumber *new, uint32_t old)
 
 static uint32_t renumber_chain(struct renumber *new, uint32_t old)
 {
-	while (new->chain_map[old] == UINT32_MAX) {
-		/* The outermost link that has no number yet; quadratic only in the depth that the
-		 * source allows. */
-		uint32_t link = old;
-		for (uint32_t up = new->model->chains.items[link].parent;
-		     up != SYMBOL_CHAIN_NONE &&new->chain_map[up] == UINT32_MAX;
-		     up = new->model->chains.items[up].parent)
-			link = up;
-		new->chain_map[link] = renumber_link(new, link);
+	size_t n = 0;
+	for (uint32_t link = old; link != SYMBOL_CHAIN_NONE && new->chain_map[link] == UINT32_MAX;
+	     link = new->model->chains.items[link].parent) {
+		if (n == new->stack_capacity) {
+			new->stack_capacity += new->stack_capacity + 64;
+			new->stack =
+				mem_realloc(new->stack, new->stack_capacity, sizeof(*new->stack));
+		}
+		new->stack[n++] = link;
 	}
+	while (n--)
+		new->chain_map[new->stack[n]] = renumber_link(new, new->stack[n]);
 	return new->chain_map[old];
 }
 
@@ -341,6 +345,7 @@ static void renumber_all(struct symbol_model *model)
 	mem_free(new.function_map);
 	mem_free(new.chain_map);
 	mem_free(new.chain_set.slots);
+	mem_free(new.stack);
 	mem_free(model->files.items);
 	mem_free(model->functions.items);
 	mem_free(model->chains.items);
