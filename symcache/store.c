@@ -538,7 +538,9 @@ struct error *store_fail(struct store *store, const struct build_id *id, enum sy
 			 "perfpipe failure 1\nquality %u\nuntil %" PRIu64 "\nreason %s\n",
 			 (unsigned)source, end_ns, line);
 	make_name(id, failure_suffix, name);
-	return replace_file(store, name, text, (size_t)n);
+	err = replace_file(store, name, text, (size_t)n);
+	struct store_summary summary;
+	return err ? err : collect(store, name, &summary);
 }
 
 struct error *store_remove(struct store *store, const struct build_id *id)
