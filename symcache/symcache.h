@@ -3,8 +3,9 @@
  * The door of symcache: (build-id, ELF address) → frames or a reason.
  *
  * Order of calls: symcache_new; symcache_module for each binary that appears (as early as it
- * appears: the file may vanish); module_segments to translate addresses; symcache_resolve for each
- * distinct address; symcache_free. Kernel: symcache_kernel, then symcache_resolve_kernel.
+ * appears: the file may vanish); module_segments to translate addresses; symcache_prepare for those
+ * that names are wanted of; symcache_resolve for each distinct address; symcache_free. Kernel:
+ * symcache_kernel, then symcache_resolve_kernel.
  * Everything belongs to one thread.
  */
 #pragma once
@@ -28,11 +29,17 @@ struct symcache_config {
 	bool no_symbols;  /* modules give segments and build-ids, resolve gives nothing */
 	enum symcache_demangle demangle;
 	const char *const *debug_roots; /* NULL-terminated; NULL = { "/usr/lib/debug" } */
-	const char *sysroot;  /* prefix for paths in records, NULL = none; for files of another
-				 machine */
-	const char *vmlinux;  /* NULL = look in the usual places */
-	const char *kallsyms; /* NULL = /proc/kallsyms */
+	const char *sysroot;	/* prefix for paths in records, NULL = none; for files of another
+				   machine */
+	const char *vmlinux;	/* NULL = look in the usual places */
+	const char *kallsyms;	/* NULL = /proc/kallsyms */
+	const char *cache_path; /* NULL = $XDG_CACHE_HOME/perfpipe/symbols, or below ~/.cache */
+	uint64_t cache_bytes;	/* 0 = SYMCACHE_DEFAULT_CACHE_BYTES */
+	bool no_cache;		/* what is built is used and forgotten */
 };
+#define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
+
+/* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
 
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
@@ -101,6 +108,7 @@ enum symbol_reason {
 	SYMBOL_FOUND,
 	SYMBOL_NO_FILE,	     /* see module_state */
 	SYMBOL_NO_TABLE,     /* the file has no symbol table and no debug file was found */
+	SYMBOL_FAILED,	     /* the file's tables could not be read */
 	SYMBOL_GAP,	     /* a table, but no symbol covers the address */
 	SYMBOL_HIDDEN,	     /* kernel: kptr_restrict */
 	SYMBOL_OTHER_KERNEL, /* kernel: recorded under another one than we have names of */
@@ -126,6 +134,15 @@ struct symbol_result {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	bool is_folded; /* several symbols stand at this address */
 };
+
+/*
+ * Makes the symbols of modules ready, several at once; symcache_resolve does it one by one for the
+ * others. Waits, at most a deadline for each. progress (may be NULL) gets what is done and n.
+ */
+void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
+		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
+/* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
+const char *module_failure(const struct module *module);
 
 /* svma: an address in the ELF, already adjusted for return addresses. */
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,
