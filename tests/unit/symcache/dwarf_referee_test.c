@@ -257,6 +257,25 @@ static void dwarf_source_agrees_with_llvm_on_cpp_programs(void **state)
 	}
 }
 
+static void dwarf_source_reads_programs_of_other_machines(void **state)
+{
+	(void)state;
+	static const char *const machines[] = {
+		"i686-linux-gnu", "aarch64-linux-gnu",	   "powerpc64-linux-gnu",
+		"mips-linux-gnu", "armv7-linux-gnueabihf", "riscv64-linux-gnu",
+	};
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		for (int version = 2; version <= 5; version++) {
+			char command[1024];
+			snprintf(command, sizeof(command),
+				 "clang-14 --target=%s -O2 -gdwarf-%d -fPIC -shared -nostdlib "
+				 "-fuse-ld=lld -o program $S/bare.c",
+				 machines[i], version);
+			check(command, NULL, NULL);
+		}
+	}
+}
+
 static void dwarf_source_reads_compressed_sections(void **state)
 {
 	(void)state;
@@ -318,6 +337,7 @@ int main(void)
 		cmocka_unit_test(dwarf_source_agrees_with_llvm_on_gcc_programs),
 		cmocka_unit_test(dwarf_source_agrees_with_llvm_on_clang_programs),
 		cmocka_unit_test(dwarf_source_agrees_with_llvm_on_cpp_programs),
+		cmocka_unit_test(dwarf_source_reads_programs_of_other_machines),
 		cmocka_unit_test(dwarf_source_reads_compressed_sections),
 		cmocka_unit_test(dwarf_source_reads_split_units),
 		cmocka_unit_test(dwarf_source_reads_packages),
