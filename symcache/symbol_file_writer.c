@@ -725,12 +725,12 @@ static uint8_t find_address_shift(const struct symbol_places *places)
  */
 static uint8_t choose_block_segments(const struct symbol_places *places)
 {
-	enum { SHORT_BLOCK = 8, LONG_BLOCK = 10 };
+	enum { SHORT_BLOCK = 6, LONG_BLOCK = 10 };
 	uint64_t depth = 0;
 	for (size_t i = 0; i < places->n_segments; i++)
 		if (places->segments[i].chain != SYMBOL_CHAIN_NONE)
 			depth += places->chains[places->segments[i].chain].depth;
-	return depth > places->n_segments ? SHORT_BLOCK : LONG_BLOCK;
+	return 2 * depth > places->n_segments ? SHORT_BLOCK : LONG_BLOCK;
 }
 
 static enum symbol_quality find_quality(const struct symbol_model *model)
