@@ -156,8 +156,15 @@ static void lose_process(struct builder *builder)
 
 static struct error *error_of_status(const struct builder *builder, int status)
 {
-	if (WIFEXITED(status))
-		return error_new(ERROR_UNAVAILABLE, "builder: exit status %d", WEXITSTATUS(status));
+	if (WIFEXITED(status)) {
+		int code = WEXITSTATUS(status);
+		if (code == BUILDER_EXIT_NOT_CONFINED)
+			return error_new(ERROR_UNAVAILABLE,
+					 "the builder cannot be confined on this machine");
+		return error_new(code == BUILDER_EXIT_SOCKET_GONE ? ERROR_UNAVAILABLE
+								  : ERROR_BAD_DATA,
+				 "builder: exit status %d", code);
+	}
 	switch (WTERMSIG(status)) {
 	case SIGALRM:
 	case SIGXCPU:

@@ -12,7 +12,7 @@
 
 #include "symcache/builder_wire.h"
 
-enum { MAX_WORKERS = 64, EXIT_NOT_CONFINED = 70, EXIT_SOCKET_GONE = 71 };
+enum { MAX_WORKERS = 64 };
 
 struct worker {
 	pid_t pid;
@@ -66,12 +66,12 @@ static int find_beside(void *context, const struct builder_wish *wish)
 	    (size_t)name >= sizeof(message.name))
 		return -1;
 	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0))
-		_exit(EXIT_SOCKET_GONE);
+		_exit(BUILDER_EXIT_SOCKET_GONE);
 	struct builder_answer_message answer;
 	int fds[BUILDER_WIRE_MAX_FDS];
 	size_t n_fds;
 	if (!builder_wire_receive(socket, &answer, sizeof(answer), fds, &n_fds))
-		_exit(EXIT_SOCKET_GONE);
+		_exit(BUILDER_EXIT_SOCKET_GONE);
 	return answer.is_found && n_fds == 1 ? fds[0] : -1;
 }
 
@@ -83,7 +83,7 @@ static void report(int socket, struct error *err)
 		snprintf(message.name, sizeof(message.name), "%s", error_text(err));
 	}
 	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0))
-		_exit(EXIT_SOCKET_GONE);
+		_exit(BUILDER_EXIT_SOCKET_GONE);
 }
 
 _Noreturn static void work(const struct builder_process *process, struct order *order, pid_t parent)
@@ -94,23 +94,22 @@ _Noreturn static void work(const struct builder_process *process, struct order *
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)prctl(PR_SET_NAME, "perfpipe-build", 0, 0, 0);
 	if (getppid() != parent)
-		_exit(EXIT_SOCKET_GONE);
+		_exit(BUILDER_EXIT_SOCKET_GONE);
 	struct builder_limits limits = process->limits;
 	limits.wall_s = order->message.deadline_s;
 	struct error *err = builder_jail_enter_worker(&limits);
-	if (!err) {
-		const struct builder_job job = {
-			.id = order->message.id,
-			.binary_fd = order->fds[1],
-			.out_fd = order->fds[2],
-			.debug_fd = order->message.has_debug ? order->fds[3] : -1,
-			.no_dwarf = order->message.no_dwarf,
-			.find = find_beside,
-			.find_context = &socket,
-		};
-		err = process->work(&job);
-	}
-	report(socket, err);
+	if (err)
+		_exit(BUILDER_EXIT_NOT_CONFINED);
+	const struct builder_job job = {
+		.id = order->message.id,
+		.binary_fd = order->fds[1],
+		.out_fd = order->fds[2],
+		.debug_fd = order->message.has_debug ? order->fds[3] : -1,
+		.no_dwarf = order->message.no_dwarf,
+		.find = find_beside,
+		.find_context = &socket,
+	};
+	report(socket, process->work(&job));
 	_exit(0);
 }
 
@@ -128,7 +127,7 @@ static void start_worker(struct house *house, struct order *order)
 	if (pid == 0)
 		work(house->process, order, parent);
 	if (pid < 0)
-		send_end(house, order->message.number, EXIT_NOT_CONFINED << 8);
+		send_end(house, order->message.number, BUILDER_EXIT_NOT_CONFINED << 8);
 	else
 		house->workers[house->n++] =
 			(struct worker){.pid = pid, .number = order->message.number};
@@ -144,7 +143,7 @@ static void take_order(struct house *house)
 	if (order.n_fds == 3 + (size_t)order.message.has_debug)
 		start_worker(house, &order);
 	else
-		send_end(house, order.message.number, EXIT_SOCKET_GONE << 8);
+		send_end(house, order.message.number, BUILDER_EXIT_SOCKET_GONE << 8);
 	for (size_t i = 0; i < order.n_fds; i++)
 		close(order.fds[i]);
 }
@@ -173,7 +172,7 @@ _Noreturn void builder_process_run(const struct builder_process *process)
 	(void)prctl(PR_SET_NAME, "perfpipe-build", 0, 0, 0);
 	struct error *err = builder_jail_enter();
 	if (err)
-		_exit(EXIT_NOT_CONFINED);
+		_exit(BUILDER_EXIT_NOT_CONFINED);
 	for (;;) {
 		struct pollfd pollfd = {.fd = process->socket, .events = POLLIN};
 		int n = ppoll(&pollfd, 1, NULL, &waiting);

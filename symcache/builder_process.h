@@ -9,6 +9,9 @@
 #include "symcache/builder_jail.h"
 #include "symcache/builder_job.h"
 
+/* Ends of a worker that say nothing about what it read. */
+enum { BUILDER_EXIT_NOT_CONFINED = 70, BUILDER_EXIT_SOCKET_GONE = 71 };
+
 typedef struct error *(*builder_work_fn)(const struct builder_job *job);
 
 struct builder_process {
