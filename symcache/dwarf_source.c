@@ -353,6 +353,54 @@ static uint64_t sibling_of(const struct dwarf_values *values)
 							     : 0;
 }
 
+/* Without what compilers put behind the name of a part or a copy of a function. */
+static size_t cut_suffix(const char *symbol, size_t n)
+{
+	static const char *const suffixes[] = {".cold", ".part.", ".constprop.", ".isra.",
+					       ".lto_priv."};
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		const char *found = memmem(symbol, n, suffixes[i], strlen(suffixes[i]));
+		if (found)
+			n = (size_t)(found - symbol);
+	}
+	return n;
+}
+
+/* Whether symbol is mangled from name; operators are spelled otherwise. */
+static bool is_mangled_from(const char *symbol, size_t n, const char *name)
+{
+	if (n < 3 || symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R'))
+		return false;
+	return strncmp(name, "operator", 8) == 0 ||
+	       memmem(symbol, n, name, strcspn(name, "<")) != NULL;
+}
+
+/* A function with code at svma that DWARF knows by its plain name only. */
+static uint32_t name_by_symbol(struct source *source, uint32_t function, uint64_t svma)
+{
+	struct symbol_model *model = source->model;
+	struct symbol_function described = model->functions.items[function];
+	size_t n = 0;
+	if (described.linkage_name || !described.name || !source->files->find_symbol)
+		return function;
+	const char *symbol = source->files->find_symbol(source->files->context, svma, &n);
+	if (!symbol || n > DWARF_INFO_MAX_STRING_BYTES)
+		return function;
+	n = cut_suffix(symbol, n);
+	if (!is_mangled_from(symbol, n, intern_text(&model->strings, described.name)))
+		return function;
+	described.linkage_name = symbol_model_add_string(model, symbol, n);
+	described.name = 0;
+	return symbol_model_add_function(model, described);
+}
+
+/* A function without is left to the symbol table. */
+static bool has_name(const struct symbol_model *model, uint32_t function)
+{
+	return model->functions.items[function].linkage_name ||
+	       model->functions.items[function].name;
+}
+
 static bool walk_function(struct walk *walk, const struct dwarf_abbrev *abbrev, uint64_t offset)
 {
 	struct source *source = walk->source;
@@ -364,7 +412,9 @@ static bool walk_function(struct walk *walk, const struct dwarf_abbrev *abbrev, 
 	if (is_alive(walk, &values)) {
 		struct place place = {walk->reader, walk->unit, offset};
 		uint32_t function = make_function(source, place, walk->lines, &values);
-		if (function)
+		/* Any range will do: parts have the name with a suffix. */
+		function = name_by_symbol(source, function, source->ranges.items[0].start);
+		if (has_name(source->model, function))
 			scope.chain = symbol_model_add_chain(
 				source->model, (struct symbol_chain){.function = function,
 								     .parent = SYMBOL_CHAIN_NONE});

@@ -37,6 +37,12 @@ struct dwarf_source_files {
 					    uint64_t id);
 	/* The .dwp package of the file. */
 	const struct elf_image *(*find_package)(void *context);
+	/*
+	 * The symbol table's name for the code at svma. Asked for functions of which DWARF has no
+	 * linkage name (gcc leaves it out in anonymous namespaces); taken when it is a mangled form
+	 * of the name that DWARF has.
+	 */
+	const char *(*find_symbol)(void *context, uint64_t svma, size_t *n_out);
 	/* The image's bytes are a mapping of a file, never written to: read pages may be dropped.
 	 */
 	bool is_file_mapping;

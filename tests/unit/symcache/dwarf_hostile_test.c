@@ -158,6 +158,8 @@ struct outcome {
 	double seconds;
 };
 
+static const struct dwarf_source_files *files;
+
 static void read_sections(struct elf_writer *writer, struct outcome *out)
 {
 	size_t n;
@@ -167,7 +169,7 @@ static void read_sections(struct elf_writer *writer, struct outcome *out)
 	symbol_model_init(&out->model);
 	struct timespec before, after;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-	assert_null(dwarf_source_read(&image, NULL, &out->model, &out->stats));
+	assert_null(dwarf_source_read(&image, files, &out->model, &out->stats));
 	symbol_model_finish(&out->model);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
 	out->seconds = (double)(after.tv_sec - before.tv_sec) +
@@ -576,6 +578,42 @@ static void dwarf_source_refuses_bombs(void **state)
 	buf_fini(&bytes);
 }
 
+static const char *find_symbol(void *context, uint64_t svma, size_t *n_out)
+{
+	(void)context;
+	const char *symbol = svma == TEXT	   ? "_ZN12_GLOBAL__N_15speakEi.part.0.cold"
+			     : svma == TEXT + 0x10 ? "_Z5otherv"
+			     : svma == TEXT + 0x20 ? "speak.cold"
+						   : NULL;
+	*n_out = symbol ? strlen(symbol) : 0;
+	return symbol;
+}
+
+static void dwarf_source_takes_mangled_names_from_the_symbol_table(void **state)
+{
+	(void)state;
+	struct making making;
+	making_init(&making);
+	begin_unit(&making, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		put_function(&making, "speak", TEXT + 0x10 * i, 0x10);
+		put(&making.info, 0, 1);
+	}
+	put_function(&making, "", TEXT + 0x40, 0x10);
+	put(&making.info, 0, 1);
+	end_unit(&making);
+	struct outcome outcome;
+	files = &(struct dwarf_source_files){.find_symbol = find_symbol};
+	read_making(&making, &outcome);
+	files = NULL;
+	assert_string_equal(name_at(&outcome, TEXT), "_ZN12_GLOBAL__N_15speakEi");
+	assert_string_equal(name_at(&outcome, TEXT + 0x10), "speak");
+	assert_string_equal(name_at(&outcome, TEXT + 0x20), "speak");
+	assert_string_equal(name_at(&outcome, TEXT + 0x30), "speak");
+	assert_null(model_lookup_range(&outcome.model, TEXT + 0x40));
+	symbol_model_fini(&outcome.model);
+}
+
 static void dwarf_source_says_that_relocatable_files_are_not_supported(void **state)
 {
 	(void)state;
@@ -612,6 +650,7 @@ int main(void)
 		cmocka_unit_test(dwarf_source_bounds_endless_line_programs),
 		cmocka_unit_test(dwarf_source_refuses_tables_of_names_without_bytes),
 		cmocka_unit_test(dwarf_source_refuses_bombs),
+		cmocka_unit_test(dwarf_source_takes_mangled_names_from_the_symbol_table),
 		cmocka_unit_test(dwarf_source_says_that_relocatable_files_are_not_supported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
