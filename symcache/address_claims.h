@@ -12,7 +12,7 @@
 
 #include "symcache/elf_image.h"
 
-#define ADDRESS_CLAIMS_MAX_BYTES ((uint64_t)1 << 31) /* of code; what is above is left out */
+#define ADDRESS_CLAIMS_MAX_BYTES ((uint64_t)1 << 30) /* of code; what is above is left out */
 enum { ADDRESS_CLAIMS_MAX_SPANS = 1 << 16 };
 
 struct address_span {

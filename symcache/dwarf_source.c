@@ -41,6 +41,7 @@ struct source {
 	struct reader main, alternate, package;
 	bool has_alternate, is_alternate_tried;
 	bool has_package, is_package_tried;
+	uint32_t n_dwo_asked;
 	struct address_claims function_claims, line_claims;
 	struct dwarf_ranges ranges;
 	struct dwarf_paint paint;
@@ -664,10 +665,11 @@ static bool read_dwo(struct source *source, const struct dwarf_unit *skeleton,
 		     struct dwarf_line_table *lines)
 {
 	const struct dwarf_source_files *files = source->files;
+	bool can_ask = files->find_dwo && source->n_dwo_asked++ < DWARF_SOURCE_MAX_DWO_FILES;
 	const struct elf_image *image =
-		files->find_dwo ? files->find_dwo(files->context, skeleton->comp_dir,
-						  skeleton->dwo_name, skeleton->dwo_id)
-				: NULL;
+		can_ask ? files->find_dwo(files->context, skeleton->comp_dir, skeleton->dwo_name,
+					  skeleton->dwo_id)
+			: NULL;
 	if (!image)
 		return false;
 	struct reader reader;

@@ -20,6 +20,7 @@ enum {
 	DWARF_SOURCE_MAX_DEPTH = 1 << 14, /* of DIEs within DIEs */
 	DWARF_SOURCE_MAX_ORIGINS = 16,	  /* from a DIE to the one that names it */
 	DWARF_SOURCE_MAX_INLINE_DEPTH = 1 << 10,
+	DWARF_SOURCE_MAX_DWO_FILES = 1 << 16, /* asked for */
 };
 
 /*
