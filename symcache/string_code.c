@@ -200,6 +200,10 @@ static void choose(struct training *training)
 			continue;
 		struct string_piece first = piece_of(training->code, a);
 		add_candidate(&all, first, training->singles[a]);
+		/* Its first byte stays at hand for other texts. */
+		if (first.size > 1)
+			add_candidate(&all, piece_of(training->code, first.bytes[0]),
+				      training->singles[a]);
 		for (unsigned b = 0; b < N_CODES; b++) {
 			if (training->pairs[a][b] < MIN_USES)
 				continue;

@@ -160,7 +160,7 @@ static struct error *bench_model(struct symbol_model *model, const struct elf_im
 	if (!err)
 		err = save(path, &bytes);
 	if (!err) {
-		printf("  write          %.2f s CPU, %.2f MB\n", cpu_seconds() - start,
+		printf("  write          %.2f s CPU, %.3f MB\n", cpu_seconds() - start,
 		       (double)bytes.size / 1e6);
 		size_t peer_bytes = run_peer(debug_path, peer_path);
 		if (peer_bytes)
