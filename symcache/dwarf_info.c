@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "symcache/dwarf_constants.h"
-#include "symcache/dwarf_leb.h"
 
 enum { ABBREV_BUDGET_FACTOR = 8, ABBREV_BUDGET_MORE = 16 << 20, SHAPE_SHIFT = 48 };
 
@@ -81,17 +80,6 @@ static const struct dwarf_abbrev_table *find_abbrevs(struct dwarf_info *info, ui
 	info->abbrev_bytes += table->n_bytes;
 	*hash_map_put(&info->abbrev_tables, key, NULL) = (uintptr_t)table;
 	return table;
-}
-
-const struct dwarf_abbrev *dwarf_info_read_code(const struct dwarf_unit *unit, struct cursor *c)
-{
-	uint64_t code = dwarf_leb_unsigned(c);
-	if (!code)
-		return NULL;
-	const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(unit->abbrevs, code);
-	if (!abbrev)
-		c->is_bad = true;
-	return abbrev;
 }
 
 struct cursor dwarf_info_unit_cursor(const struct dwarf_info *info, const struct dwarf_unit *unit,

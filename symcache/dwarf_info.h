@@ -12,6 +12,7 @@
 
 #include "base/hash_map.h"
 #include "symcache/debug_sections.h"
+#include "symcache/dwarf_leb.h"
 #include "symcache/dwarf_unit.h"
 
 enum {
@@ -72,7 +73,17 @@ void dwarf_info_forget(struct dwarf_info *info, const struct dwarf_unit *unit);
 
 /* A DIE: reads its code and gives its abbreviation; NULL at a null entry or an unknown code, which
  * makes c bad. */
-const struct dwarf_abbrev *dwarf_info_read_code(const struct dwarf_unit *unit, struct cursor *c);
+static inline const struct dwarf_abbrev *dwarf_info_read_code(const struct dwarf_unit *unit,
+							      struct cursor *c)
+{
+	uint64_t code = dwarf_leb_unsigned(c);
+	if (!code)
+		return NULL;
+	const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(unit->abbrevs, code);
+	if (!abbrev)
+		c->is_bad = true;
+	return abbrev;
+}
 /* A cursor over the section that ends with the unit, at offset. */
 struct cursor dwarf_info_unit_cursor(const struct dwarf_info *info, const struct dwarf_unit *unit,
 				     uint64_t offset);

@@ -73,6 +73,11 @@ static uint64_t read_u24(struct cursor *c)
 
 void dwarf_unit_skip_form(const struct dwarf_shape *shape, uint64_t form, struct cursor *c)
 {
+	/* Most of what has no fixed size. */
+	if (form == DW_FORM_exprloc) {
+		cursor_skip(c, dwarf_leb_unsigned(c));
+		return;
+	}
 	int bytes = dwarf_abbrev_form_bytes(form, shape);
 	if (bytes >= 0) {
 		cursor_skip(c, (size_t)bytes);
@@ -80,7 +85,6 @@ void dwarf_unit_skip_form(const struct dwarf_shape *shape, uint64_t form, struct
 	}
 	switch (form) {
 	case DW_FORM_block:
-	case DW_FORM_exprloc:
 		cursor_skip(c, dwarf_leb_unsigned(c));
 		break;
 	case DW_FORM_block1:
