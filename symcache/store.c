@@ -75,10 +75,10 @@ static bool parse_name(const char *name, struct build_id *id_out, bool *is_failu
 	if (!*is_failure_out && strcmp(suffix, file_suffix) != 0)
 		return false;
 	const char *start = name;
-	for (uint8_t i = BUILD_ID_GO; i <= BUILD_ID_HASH; i++) {
+	for (unsigned i = BUILD_ID_GO; i <= BUILD_ID_HASH; i++) {
 		size_t n = strlen(kind_prefixes[i]);
 		if (strncmp(name, kind_prefixes[i], n) == 0) {
-			kind = i;
+			kind = (uint8_t)i;
 			start = name + n;
 		}
 	}
@@ -287,18 +287,34 @@ static bool read_file_entry(const struct store *store, const struct build_id *id
 	return true;
 }
 
+/* A line "WORD NUMBER"; *text moves behind it. */
+static bool parse_line(const char **text, const char *word, uint64_t *out)
+{
+	size_t n = strlen(word);
+	if (strncmp(*text, word, n) != 0 || (*text)[n] < '0' || (*text)[n] > '9')
+		return false;
+	char *end;
+	errno = 0;
+	*out = strtoull(*text + n, &end, 10);
+	if (errno || *end != '\n')
+		return false;
+	*text = end + 1;
+	return true;
+}
+
 /* The failure as it is stored, whether its time is over or not. */
 static bool parse_failure(const char *text, struct store_entry *entry)
 {
-	int n = -1;
-	unsigned quality;
-	if (sscanf(text, "perfpipe failure 1 quality %u until %" SCNu64 " reason %n", &quality,
-		   &entry->failure_end_ns, &n) != 2 ||
-	    n < 0 || quality >= SYMBOL_QUALITY_N)
+	static const char reason[] = "reason ";
+	uint64_t version, quality;
+	if (!parse_line(&text, "perfpipe failure ", &version) || version != 1 ||
+	    !parse_line(&text, "quality ", &quality) || quality >= SYMBOL_QUALITY_N ||
+	    !parse_line(&text, "until ", &entry->failure_end_ns) ||
+	    strncmp(text, reason, sizeof(reason) - 1) != 0)
 		return false;
+	text += sizeof(reason) - 1;
 	entry->failed_quality = (enum symbol_quality)quality;
-	snprintf(entry->reason, sizeof(entry->reason), "%.*s", (int)strcspn(text + n, "\n"),
-		 text + n);
+	snprintf(entry->reason, sizeof(entry->reason), "%.*s", (int)strcspn(text, "\n"), text);
 	return true;
 }
 
@@ -433,7 +449,7 @@ static struct error *replace_file(const struct store *store, const char *name, c
 static struct error *check_bytes(const struct build_id *id, const void *bytes, size_t size,
 				 enum symbol_quality *quality_out)
 {
-	struct symbol_file *file;
+	struct symbol_file *file = NULL;
 	struct error *err = symbol_file_open_bytes(bytes, size, SYMCACHE_DEMANGLE_NORMAL, &file);
 	if (err)
 		return err;
@@ -461,7 +477,7 @@ static struct error *publish(struct store *store, const struct build_id *id, con
 {
 	char name[STORE_NAME_BYTES];
 	struct store_entry there = {.build_id = *id};
-	struct symbol_file *old;
+	struct symbol_file *old = NULL;
 	struct error *err = NULL;
 	make_name(id, file_suffix, name);
 	bool is_better = !read_file_entry(store, id, &there) || there.quality < quality;
@@ -729,7 +745,7 @@ struct error *store_collect(struct store *store, struct store_summary *out)
 
 static bool is_whole(const struct store *store, const struct listed *item)
 {
-	struct symbol_file *file;
+	struct symbol_file *file = NULL;
 	struct error *err =
 		load_file(store, item->name, &item->id, SYMCACHE_DEMANGLE_NORMAL, &file);
 	if (!err) {
