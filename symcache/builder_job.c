@@ -11,6 +11,7 @@
 #include "symcache/elf_image.h"
 #include "symcache/symbol_file.h"
 #include "symcache/symbol_file_writer.h"
+#include "symcache/symbol_naming.h"
 #include "symcache/symtab_source.h"
 
 /* An open ELF file. */
@@ -141,7 +142,9 @@ static struct error *build(const struct builder_job *job, const struct elf_image
 	const struct elf_image *dwarf = has_dwarf(binary) ? binary : debug;
 	struct error *err = dwarf && !job->no_dwarf ? read_dwarf(job, dwarf, &model) : NULL;
 	if (!err) {
+		size_t n_dwarf = model.ranges.n;
 		symtab_source_read(binary, debug, &model);
+		symbol_naming_apply(&model, n_dwarf);
 		symbol_model_finish(&model);
 		err = write_out(job, &model);
 	}

@@ -14,7 +14,7 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "symcache/symcache.h"
+#include "symcache/symbol_result.h"
 
 struct symbol_file;
 

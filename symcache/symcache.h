@@ -6,7 +6,7 @@
  * appears: the file may vanish); module_segments to translate addresses; symcache_prepare for those
  * that names are wanted of; symcache_resolve for each distinct address; symcache_free. Kernel:
  * symcache_kernel, then symcache_resolve_kernel.
- * Everything belongs to one thread.
+ * Everything belongs to one thread. The store of symbol files has a door of its own, store.h.
  */
 #pragma once
 
@@ -17,11 +17,11 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "symcache/store.h"
+#include "symcache/symbol_result.h"
 
 struct symcache;
 struct module;
-
-enum symcache_demangle { SYMCACHE_DEMANGLE_NORMAL, SYMCACHE_DEMANGLE_FULL, SYMCACHE_DEMANGLE_NONE };
 
 struct symcache_config {
 	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
@@ -103,37 +103,7 @@ const char *module_get_path(const struct module *module);
  */
 const char *const *module_debug_places(const struct module *module, size_t *n_out);
 
-/* Why an address has no name. A reason is a result, to be counted and shown. */
-enum symbol_reason {
-	SYMBOL_FOUND,
-	SYMBOL_NO_FILE,	     /* see module_state */
-	SYMBOL_NO_TABLE,     /* the file has no symbol table and no debug file was found */
-	SYMBOL_FAILED,	     /* the file's tables could not be read */
-	SYMBOL_GAP,	     /* a table, but no symbol covers the address */
-	SYMBOL_HIDDEN,	     /* kernel: kptr_restrict */
-	SYMBOL_OTHER_KERNEL, /* kernel: recorded under another one than we have names of */
-	SYMBOL_DISABLED,     /* no_symbols */
-	SYMBOL_REASON_N,
-};
 const char *symbol_reason_text(enum symbol_reason reason);
-
-/* One function at an address. Texts belong to the module and live as long as the cache. */
-struct symbol_frame {
-	const char *name;		   /* display form, demangled as configured */
-	const char *linkage_name;	   /* as in the symbol table */
-	const char *file;		   /* NULL when unknown */
-	uint32_t line, column, start_line; /* 0 when unknown */
-};
-
-enum { SYMBOL_FRAMES_MAX = 64 };
-
-/* Innermost inlined function first, the real function last. */
-struct symbol_result {
-	enum symbol_reason reason;
-	uint32_t n_frames; /* 0 unless SYMBOL_FOUND */
-	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	bool is_folded; /* several symbols stand at this address */
-};
 
 /*
  * Makes the symbols of modules ready, several at once; symcache_resolve does it one by one for the
