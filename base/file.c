@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ enum {
 	READ_BYTES = 64 << 10,
 	SYMLINKS_MAX = 40, /* as the kernel's own limit */
 	NAME_TRIES = 16,
+	TEMPORARIES_MAX = 8, /* at a time; no command writes more than two files */
+	FD_NAME_BYTES = 32,
 };
 
 static struct error *check_regular(int fd, struct stat *st)
@@ -258,6 +261,38 @@ static struct error *follow_symlinks(char **path)
 	return descriptor_named(*path) < 0 ? cannot_create(ELOOP, *path) : NULL;
 }
 
+/*
+ * Names of temporaries that are there now, for file_writer_discard_all(), which a signal handler
+ * calls: a slot is taken and given back by one store each.
+ */
+static const char *volatile temporaries[TEMPORARIES_MAX];
+
+static void remember_temporary(const char *name)
+{
+	for (size_t i = 0; i < TEMPORARIES_MAX; i++) {
+		if (!temporaries[i]) {
+			temporaries[i] = name;
+			return;
+		}
+	}
+}
+
+static void forget_temporary(const char *name)
+{
+	for (size_t i = 0; i < TEMPORARIES_MAX; i++) {
+		if (temporaries[i] == name)
+			temporaries[i] = NULL;
+	}
+}
+
+void file_writer_discard_all(void)
+{
+	for (size_t i = 0; i < TEMPORARIES_MAX; i++) {
+		if (temporaries[i])
+			unlink(temporaries[i]);
+	}
+}
+
 static struct error *open_direct(struct file_writer *writer)
 {
 	writer->is_direct = true;
@@ -267,23 +302,57 @@ static struct error *open_direct(struct file_writer *writer)
 	return writer->fd < 0 ? cannot_create(errno, writer->path) : NULL;
 }
 
-static struct error *open_temporary(struct file_writer *writer, mode_t mode)
+static char *make_temporary_name(const char *path)
+{
+	return mem_format("%.*s.perfpipe-%016" PRIx64 ".tmp", (int)folder_length(path), path,
+			  hash_seed_make());
+}
+
+/*
+ * A file without a name, so that nothing is left of a program that was killed. False where the
+ * file system has none such, or where /proc is missing, by which it gets its name in the end.
+ */
+static bool open_nameless(struct file_writer *writer, mode_t mode)
 {
 	int n_folder = (int)folder_length(writer->path);
+	char *folder = n_folder ? mem_format("%.*s", n_folder, writer->path) : mem_copy_string(".");
+	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+	mem_free(folder);
+	if (fd < 0)
+		return false;
+	char name[FD_NAME_BYTES];
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	struct stat by_fd, by_name;
+	if (fstat(fd, &by_fd) < 0 || stat(name, &by_name) < 0 || by_fd.st_ino != by_name.st_ino) {
+		close(fd);
+		return false;
+	}
+	writer->fd = fd;
+	return true;
+}
+
+static struct error *open_named(struct file_writer *writer, mode_t mode)
+{
 	for (int i = 0; i < NAME_TRIES; i++) {
-		char *name = mem_format("%.*s.perfpipe-%016" PRIx64 ".tmp", n_folder, writer->path,
-					hash_seed_make());
+		char *name = make_temporary_name(writer->path);
+		remember_temporary(name);
 		writer->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (writer->fd >= 0) {
 			writer->temporary = name;
 			return NULL;
 		}
 		int errno_value = errno;
+		forget_temporary(name);
 		mem_free(name);
 		if (errno_value != EEXIST)
 			return cannot_create(errno_value, writer->path);
 	}
 	return cannot_create(EEXIST, writer->path);
+}
+
+static struct error *open_temporary(struct file_writer *writer, mode_t mode)
+{
+	return open_nameless(writer, mode) ? NULL : open_named(writer, mode);
 }
 
 /* The new file gets the old one's owner where we may, and its permissions. */
@@ -338,8 +407,55 @@ struct error *file_writer_open(const char *path, struct file_writer *out)
 	return NULL;
 }
 
+/* Copies a nameless file that may not be linked, as some security modules have it. */
+static struct error *copy_to_named(struct file_writer *writer)
+{
+	struct stat st;
+	char name[FD_NAME_BYTES];
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", writer->fd);
+	CLEANUP(cleanup_fd) int from = open(name, O_RDONLY | O_CLOEXEC);
+	if (from < 0 || fstat(from, &st) < 0)
+		return cannot_create(errno, writer->path);
+	close(writer->fd);
+	writer->fd = -1;
+	struct error *err = open_named(writer, st.st_mode & 0777);
+	if (err)
+		return err;
+	for (off_t left = st.st_size; left > 0;) {
+		ssize_t n = sendfile(writer->fd, from, NULL, (size_t)left);
+		if (n <= 0)
+			return cannot_create(n ? errno : EIO, writer->path);
+		left -= n;
+	}
+	return NULL;
+}
+
+/* A link does not replace, so the file gets a temporary name that rename can move. */
+static struct error *give_name(struct file_writer *writer)
+{
+	char name[FD_NAME_BYTES];
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", writer->fd);
+	for (int i = 0; i < NAME_TRIES; i++) {
+		writer->temporary = make_temporary_name(writer->path);
+		remember_temporary(writer->temporary);
+		if (linkat(AT_FDCWD, name, AT_FDCWD, writer->temporary, AT_SYMLINK_FOLLOW) == 0)
+			return NULL;
+		int errno_value = errno;
+		forget_temporary(writer->temporary);
+		mem_free(TAKE(writer->temporary));
+		if (errno_value != EEXIST)
+			return copy_to_named(writer);
+	}
+	return cannot_create(EEXIST, writer->path);
+}
+
 struct error *file_writer_commit(struct file_writer *writer)
 {
+	if (!writer->is_direct && !writer->temporary) {
+		struct error *err = give_name(writer);
+		if (err)
+			return err;
+	}
 	/* Some file systems tell only here that the disk is full. */
 	int fd = writer->fd;
 	writer->fd = -1;
@@ -349,6 +465,7 @@ struct error *file_writer_commit(struct file_writer *writer)
 		return NULL;
 	if (rename(writer->temporary, writer->path) < 0)
 		return cannot_create(errno, writer->path);
+	forget_temporary(writer->temporary);
 	mem_free(TAKE(writer->temporary));
 	return NULL;
 }
@@ -357,8 +474,10 @@ void file_writer_close(struct file_writer *writer)
 {
 	if (writer->path && writer->fd >= 0)
 		close(writer->fd);
-	if (writer->temporary)
+	if (writer->temporary) {
 		unlink(writer->temporary);
+		forget_temporary(writer->temporary);
+	}
 	mem_free(writer->temporary);
 	mem_free(writer->path);
 	*writer = (struct file_writer){.fd = -1};

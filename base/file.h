@@ -36,17 +36,20 @@ struct error *file_map_fd(int fd, size_t max_bytes, struct file_map *out) MUST_U
 void file_map_close(struct file_map *map);
 
 /*
- * A file that appears whole or not at all: written under a temporary name in the same folder,
- * renamed by commit. "-" stands for standard output and is written straight. Devices and pipes
+ * A file that appears whole or not at all: written without a name (O_TMPFILE), or where the file
+ * system has no such files under a temporary name, and put in its place by commit. "-" stands for
+ * standard output and is written straight. Devices and pipes
  * (/dev/null, /dev/stdout) are written straight too. The mode of a file that is replaced is kept.
  */
 struct file_writer {
 	int fd;
 	bool is_direct;
 	char *path;
-	char *temporary;
+	char *temporary; /* NULL while it has no name */
 };
 struct error *file_writer_open(const char *path, struct file_writer *out) MUST_USE;
 struct error *file_writer_commit(struct file_writer *writer) MUST_USE;
 /* Without commit the temporary goes and the old file stays. */
 void file_writer_close(struct file_writer *writer);
+/* For a signal handler that ends the program: removes what has a temporary name. */
+void file_writer_discard_all(void);

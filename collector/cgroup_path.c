@@ -73,6 +73,9 @@ struct error *cgroup_path_open(const char *path, int *fd_out)
 {
 	char *root CLEANUP(cleanup_mem) = cgroup_path_find_root();
 
+	/* A variable that is not set would otherwise mean the whole host. */
+	if (!path[0])
+		return error_new(ERROR_USAGE, "no cgroup was named; / is the root of all");
 	if (!root)
 		return error_number(error_new(ERROR_UNSUPPORTED,
 					      "cgroup %s: no cgroup v2 and no v1 perf_event "

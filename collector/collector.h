@@ -39,6 +39,7 @@ struct collector_warning {
 	int number;	  /* 601 truncated or damaged, 602 unknown things skipped, … */
 	const char *text; /* whole sentence with byte offsets and counts */
 	const char *why;  /* NULL if there is nothing to add */
+	const char *fix;  /* what to do about it, NULL for the usual thing */
 	bool is_damage;	  /* --strict turns it into exit code 65 */
 };
 

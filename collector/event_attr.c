@@ -425,12 +425,17 @@ void event_attr_set_sampling(struct perf_event_attr *attr,
 		perf_attr_set(attr, PERF_ATTR_EXCLUDE_IDLE, 1);
 }
 
+/*
+ * Not PERF_ATTR_BUILD_ID: while one listener of the host has it, kernels up to 6.18 at least set
+ * MMAP_BUILD_ID in the MMAP2 records of all others too, over device and inode, and perf record
+ * crashes on that. Live, symcache reads build-ids from the mapped files themselves.
+ */
 void event_attr_set_side_band(struct perf_event_attr *attr)
 {
 	static const enum perf_abi_attr_flag on[] = {
 		PERF_ATTR_MMAP,	     PERF_ATTR_MMAP2,	  PERF_ATTR_COMM,	PERF_ATTR_COMM_EXEC,
 		PERF_ATTR_TASK,	     PERF_ATTR_CGROUP,	  PERF_ATTR_NAMESPACES, PERF_ATTR_KSYMBOL,
-		PERF_ATTR_BPF_EVENT, PERF_ATTR_TEXT_POKE, PERF_ATTR_BUILD_ID,
+		PERF_ATTR_BPF_EVENT, PERF_ATTR_TEXT_POKE,
 	};
 
 	*attr = (struct perf_event_attr){

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "collector/namespaces.h"
 
 enum { PROC_TEXT_MAX_BYTES = 64 << 10, NOT_A_FLAG = 255 };
 
@@ -24,14 +25,13 @@ static const struct {
 	uint8_t read_format;
 } features[] = {
 	{NOT_A_FLAG, PERF_FORMAT_LOST}, /* 6.0 */
-	{PERF_ATTR_BUILD_ID, 0},	/* 5.12 */
 	{PERF_ATTR_TEXT_POKE, 0},	/* 5.9 */
 	{PERF_ATTR_CGROUP, 0},		/* 5.7 */
 	{PERF_ATTR_BPF_EVENT, 0},	/* 5.1 */
 	{PERF_ATTR_KSYMBOL, 0},		/* 5.1 */
 	{PERF_ATTR_NAMESPACES, 0},	/* 4.12; needs CAP_PERFMON */
 };
-enum { FEATURE_NAMESPACES = 6 };
+enum { FEATURE_NAMESPACES = 5 };
 
 static bool has_feature(const struct perf_event_attr *attr, size_t i)
 {
@@ -173,6 +173,13 @@ static bool is_seccomp_filtered(void)
 	return !err && strstr(buf_string(&text), "\nSeccomp:\t2");
 }
 
+const char *event_open_describe_perfmon(void)
+{
+	return namespaces_is_user_nested()
+		       ? "the capabilities of a user namespace do not count for the host"
+		       : "CAP_PERFMON is missing";
+}
+
 struct error *event_open_explain(int errno_value, const char *what)
 {
 	long paranoid = event_open_sysctl("perf_event_paranoid", -2);
@@ -188,14 +195,13 @@ struct error *event_open_explain(int errno_value, const char *what)
 		err = error_new(ERROR_DENIED,
 				"%s: a seccomp filter (container runtime) refuses perf_event_open",
 				what);
-	else if (has_perfmon())
+	else if (has_perfmon() && !namespaces_is_user_nested())
 		err = error_new(ERROR_DENIED,
 				"%s: refused although CAP_PERFMON is there (%s); a security module "
 				"or a kernel lockdown decides",
 				what, strerrorname_np(errno_value));
 	else
-		err = error_new(ERROR_DENIED,
-				"%s: kernel.perf_event_paranoid is %ld and CAP_PERFMON is missing",
-				what, paranoid);
+		err = error_new(ERROR_DENIED, "%s: kernel.perf_event_paranoid is %ld and %s", what,
+				paranoid, event_open_describe_perfmon());
 	return error_get_number(err) ? err : error_number(err, 101);
 }

@@ -32,5 +32,8 @@ bool event_open_has_field(uint64_t sample_type);
 /* E101: what ("cannot sample this host") and the gate: paranoid, capability, seccomp. */
 struct error *event_open_explain(int errno_value, const char *what) MUST_USE;
 
+/* Why this process has not the right to sample all. A static text. */
+const char *event_open_describe_perfmon(void);
+
 /* The value of /proc/sys/kernel/NAME; fallback when it cannot be read. */
 long event_open_sysctl(const char *name, long fallback);

@@ -185,6 +185,9 @@ static struct text keep_text(struct exec_watch *watch, const char *s, size_t n)
 
 static void add_event(struct exec_watch *watch, const struct exec_event *event)
 {
+	/* Outside of our PID namespace, where nothing tells one process from the other. */
+	if (event->pid == 0)
+		return;
 	if (watch->n_events == watch->events_capacity) {
 		watch->events_capacity = watch->events_capacity ? watch->events_capacity * 2 : 64;
 		watch->events =
@@ -410,8 +413,9 @@ static void read_process(struct exec_watch *watch, struct exec_event *event)
 	char exe[PATH_MAX_BYTES];
 	size_t n_cgroup;
 
-	event->is_read = event->is_stack_whole || read_cmdline(watch, event);
-	if (!event->is_read)
+	event->is_read =
+		watch->is_proc_foreign || event->is_stack_whole || read_cmdline(watch, event);
+	if (!event->is_read || watch->is_proc_foreign)
 		return;
 	if (read_proc(watch, event->pid, "cgroup")) {
 		const char *cgroup = exec_watch_pick_cgroup(buf_string(&watch->scratch), &n_cgroup);

@@ -35,6 +35,7 @@ struct exec_watch {
 	struct event_opener opener;
 	struct perf_event_info event;
 	struct ring_set rings;
+	bool is_proc_foreign;	   /* /proc has other pids than the records: not read */
 	uint32_t filename_offset;  /* in the tracepoint's raw data, 0 = unknown */
 	int64_t boot_offset_ns;	   /* CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	struct exec_event *events; /* of the drain that runs */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a perf.data file that perf opens. Event ids come late (hotplug), so attrs and ids stand
- * behind the data, where the header's offsets lead just as well:
+ * Writes a perf.data file that perf opens:
  *
- *	header | records, FINISHED_ROUND … | feature table | features | ids | attrs
- *	         └ data section              └ must follow the data section
+ *	header | attrs | ids, room | records, FINISHED_ROUND … | feature table | features
+ *	                             └ data section              └ must follow the data section
+ *
+ * Until the end the header says that the data section is empty, which readers take for a recording
+ * that was not finished: what a full disk, a kill or a cut leaves can be read. More ids may come
+ * meanwhile (hotplug); when the room is too small for them, attrs and ids go behind the features.
  */
 #include "collector/collector.h"
 
@@ -29,6 +32,7 @@ enum {
 	FEATURES_MAX_BYTES = 256 << 20,
 	STRING_ALIGN = 64, /* perf pads its strings so */
 	BUILD_ID_BYTES = 20,
+	SPARE_IDS = 64, /* per event, beside as many as it has */
 };
 
 enum feature {
@@ -53,32 +57,11 @@ struct perf_file_writer {
 	int fd;
 	const struct perf_source_info *info;
 	struct buf pending;
+	uint64_t data_offset;
 	uint64_t data_bytes; /* written or pending */
 	uint64_t round_bytes;
 	uint64_t first_sample_ns, last_sample_ns;
 };
-
-struct error *perf_file_writer_open(int fd, const struct perf_source_info *info,
-				    struct perf_file_writer **out)
-{
-	static const uint8_t room[HEADER_BYTES];
-
-	if (info->is_swapped)
-		return error_new(ERROR_UNSUPPORTED,
-				 "records of the other byte order cannot be written");
-	/* Also tells at once that the descriptor cannot seek. */
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return error_new(ERROR_UNSUPPORTED, "perf.data needs a file that can seek");
-	struct error *err = file_write(fd, room, sizeof(room));
-	if (err)
-		return err;
-	struct perf_file_writer *writer = mem_zalloc(1, sizeof(*writer));
-	writer->fd = fd;
-	writer->info = info;
-	buf_init(&writer->pending, BUFFER_MAX_BYTES);
-	*out = writer;
-	return NULL;
-}
 
 void perf_file_writer_close(struct perf_file_writer *writer)
 {
@@ -167,6 +150,8 @@ static void put_zeros(struct field_writer *fields, size_t n)
 {
 	static const uint8_t zeros[STRING_ALIGN];
 
+	for (; n > sizeof(zeros); n -= sizeof(zeros))
+		put_bytes(fields, zeros, sizeof(zeros));
 	put_bytes(fields, zeros, n);
 }
 
@@ -322,54 +307,97 @@ static void put_features(struct field_writer *fields, const struct perf_file_wri
 		fields->err = content.err;
 }
 
-/* Where each event's ids went, and the attrs that say so; *attrs_out is their section. */
-static void put_attrs(struct field_writer *fields, const struct perf_source_info *info,
-		      uint64_t offset, struct section *attrs_out)
+static size_t count_bytes(const struct perf_source_info *info)
 {
-	struct section *ids CLEANUP(cleanup_mem) = mem_zalloc(info->n_events, sizeof(*ids));
+	size_t n = 0;
 
-	for (uint32_t i = 0; i < info->n_events; i++) {
-		const struct perf_event_info *event = &info->events[i];
-		ids[i] = (struct section){offset + fields->out.size,
-					  event->n_ids * sizeof(*event->ids)};
-		put_bytes(fields, event->ids, ids[i].size);
-	}
-	*attrs_out = (struct section){offset + fields->out.size,
-				      (uint64_t)info->n_events * FILE_ATTR_BYTES};
-	for (uint32_t i = 0; i < info->n_events; i++) {
-		put_attr(fields, &info->events[i].attr);
-		put_bytes(fields, &ids[i], sizeof(ids[i]));
-	}
+	for (uint32_t i = 0; i < info->n_events; i++)
+		n += FILE_ATTR_BYTES + info->events[i].n_ids * sizeof(*info->events[i].ids);
+	return n;
 }
 
-static struct error *write_header(const struct perf_file_writer *writer,
-				  const struct section *attrs, const uint64_t bits[N_FEATURE_WORDS])
+/* The attrs, at offset of the file, and the ids that they refer to. */
+static void put_attrs(struct field_writer *fields, const struct perf_source_info *info,
+		      uint64_t offset)
 {
-	struct field_writer header = {0};
-	struct section data = {HEADER_BYTES, writer->data_bytes};
+	struct section ids = {.offset = offset + (uint64_t)info->n_events * FILE_ATTR_BYTES};
+
+	for (uint32_t i = 0; i < info->n_events; i++) {
+		ids.size = info->events[i].n_ids * sizeof(*info->events[i].ids);
+		put_attr(fields, &info->events[i].attr);
+		put_bytes(fields, &ids, sizeof(ids));
+		ids.offset += ids.size;
+	}
+	for (uint32_t i = 0; i < info->n_events; i++)
+		put_bytes(fields, info->events[i].ids,
+			  info->events[i].n_ids * sizeof(*info->events[i].ids));
+}
+
+static void put_header(struct field_writer *fields, const struct perf_file_writer *writer,
+		       uint64_t attrs_offset, const uint64_t bits[N_FEATURE_WORDS])
+{
+	struct section attrs = {attrs_offset, (uint64_t)writer->info->n_events * FILE_ATTR_BYTES};
+	struct section data = {writer->data_offset, writer->data_bytes};
 	struct section none = {0};
 
-	buf_init(&header.out, HEADER_BYTES);
-	put_bytes(&header, "PERFILE2", 8);
-	put_u64(&header, HEADER_BYTES);
-	put_u64(&header, FILE_ATTR_BYTES);
-	put_bytes(&header, attrs, sizeof(*attrs));
-	put_bytes(&header, &data, sizeof(data));
-	put_bytes(&header, &none, sizeof(none)); /* event types, of perf before 3.0 */
-	put_bytes(&header, bits, N_FEATURE_WORDS * sizeof(*bits));
-	struct error *err = header.err;
+	put_bytes(fields, "PERFILE2", 8);
+	put_u64(fields, HEADER_BYTES);
+	put_u64(fields, FILE_ATTR_BYTES);
+	put_bytes(fields, &attrs, sizeof(attrs));
+	put_bytes(fields, &data, sizeof(data));
+	put_bytes(fields, &none, sizeof(none)); /* event types, of perf before 3.0 */
+	put_bytes(fields, bits, N_FEATURE_WORDS * sizeof(*bits));
+}
+
+/* The header, and attrs and ids behind it when attrs_offset says so; up to the data at most. */
+static struct error *write_front(const struct perf_file_writer *writer, uint64_t attrs_offset,
+				 const uint64_t bits[N_FEATURE_WORDS])
+{
+	struct field_writer front = {0};
+
+	buf_init(&front.out, FEATURES_MAX_BYTES);
+	put_header(&front, writer, attrs_offset, bits);
+	if (attrs_offset == HEADER_BYTES) {
+		put_attrs(&front, writer->info, HEADER_BYTES);
+		put_zeros(&front, writer->data_offset - front.out.size);
+	}
+	struct error *err = front.err;
 	if (!err && lseek(writer->fd, 0, SEEK_SET) < 0)
-		err = error_new(ERROR_IO, "cannot go back to the header");
+		err = error_new(ERROR_UNSUPPORTED, "perf.data needs a file that can seek");
 	if (!err)
-		err = file_write(writer->fd, header.out.data, header.out.size);
-	buf_fini(&header.out);
+		err = file_write(writer->fd, front.out.data, front.out.size);
+	buf_fini(&front.out);
 	return err;
+}
+
+struct error *perf_file_writer_open(int fd, const struct perf_source_info *info,
+				    struct perf_file_writer **out)
+{
+	static const uint64_t no_features[N_FEATURE_WORDS];
+	size_t room = 2 * count_bytes(info) + info->n_events * SPARE_IDS * sizeof(uint64_t);
+
+	if (info->is_swapped)
+		return error_new(ERROR_UNSUPPORTED,
+				 "records of the other byte order cannot be written");
+	struct perf_file_writer *writer = mem_zalloc(1, sizeof(*writer));
+	writer->fd = fd;
+	writer->info = info;
+	writer->data_offset = HEADER_BYTES + room;
+	buf_init(&writer->pending, BUFFER_MAX_BYTES);
+	/* Also tells at once that the descriptor cannot seek. */
+	struct error *err = write_front(writer, HEADER_BYTES, no_features);
+	if (err) {
+		perf_file_writer_close(writer);
+		return err;
+	}
+	*out = writer;
+	return NULL;
 }
 
 struct error *perf_file_writer_finish(struct perf_file_writer *writer)
 {
 	struct field_writer tail = {0};
-	struct section attrs;
+	uint64_t attrs_offset = HEADER_BYTES;
 	uint64_t bits[N_FEATURE_WORDS] = {0};
 	struct error *err = end_round(writer);
 
@@ -377,14 +405,17 @@ struct error *perf_file_writer_finish(struct perf_file_writer *writer)
 		err = flush(writer);
 	if (err)
 		return err;
-	uint64_t offset = HEADER_BYTES + writer->data_bytes;
+	uint64_t offset = writer->data_offset + writer->data_bytes;
 	buf_init(&tail.out, FEATURES_MAX_BYTES);
 	put_features(&tail, writer, offset, bits);
-	put_zeros(&tail, -tail.out.size & 7);
-	put_attrs(&tail, writer->info, offset, &attrs);
+	if (HEADER_BYTES + count_bytes(writer->info) > writer->data_offset) {
+		put_zeros(&tail, -tail.out.size & 7);
+		attrs_offset = offset + tail.out.size;
+		put_attrs(&tail, writer->info, attrs_offset);
+	}
 	err = tail.err;
 	if (!err)
 		err = file_write(writer->fd, tail.out.data, tail.out.size);
 	buf_fini(&tail.out);
-	return err ? err : write_header(writer, &attrs, bits);
+	return err ? err : write_front(writer, attrs_offset, bits);
 }

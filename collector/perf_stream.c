@@ -418,6 +418,13 @@ static struct error *cut(struct perf_stream *stream, struct perf_stream_layer *l
 		if (!cursor_is_ok(&c))
 			return NULL;
 		if (UNLIKELY(record.size < sizeof(struct perf_event_header))) {
+			bool is_hole = record.type == 0 && record.misc == 0 && record.size == 0;
+			/* A recorder that dies later still left room for its table of features. */
+			if (file->is_unfinished && is_raw && is_hole) {
+				layer->end = layer->begin;
+				stream->next_offset = stream->end_offset = layer->position;
+				return NULL;
+			}
 			set_stopped(file, mem_format("record size %" PRIu32 " at byte %" PRIu64,
 						     record.size, layer->position));
 			return corrupt(stream, 601, "bad record size", record.type,

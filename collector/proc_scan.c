@@ -250,6 +250,11 @@ struct error *proc_scan_process(struct record_writer *writer, pid_t pid)
 	return err;
 }
 
+struct error *proc_scan_write_outside(struct record_writer *writer)
+{
+	return write_comm(writer, 0, 0, "[outside]", strlen("[outside]"));
+}
+
 struct error *proc_scan_all(struct record_writer *writer)
 {
 	pid_t *pids CLEANUP(cleanup_mem) = NULL;

@@ -17,6 +17,8 @@
 /* Every process; ERROR_LIMIT when the writer's buffer is full. */
 struct error *proc_scan_all(struct record_writer *writer) MUST_USE;
 struct error *proc_scan_process(struct record_writer *writer, pid_t pid) MUST_USE;
+/* The name of pid 0 in a PID namespace, where it is all that runs outside. */
+struct error *proc_scan_write_outside(struct record_writer *writer) MUST_USE;
 /* The threads of a process, rising; *tids_out is the caller's. n is 0 when it is gone. */
 void proc_scan_tids(pid_t pid, pid_t **tids_out, size_t *n_out);
 

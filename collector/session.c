@@ -23,7 +23,13 @@ static struct session *from_source(struct record_source *source)
 	return (struct session *)source;
 }
 
-void session_warn(struct session *session, int number, const char *why, const char *fmt, ...)
+static char *copy_or_null(const char *s)
+{
+	return s ? mem_copy_string(s) : NULL;
+}
+
+void session_warn(struct session *session, int number, const char *why, const char *fix,
+		  const char *fmt, ...)
 {
 	char text[WARNING_MAX_BYTES];
 	va_list args;
@@ -36,7 +42,8 @@ void session_warn(struct session *session, int number, const char *why, const ch
 	session->warnings[session->state.n_warnings++] = (struct collector_warning){
 		.number = number,
 		.text = mem_copy_string(text),
-		.why = why,
+		.why = copy_or_null(why),
+		.fix = copy_or_null(fix),
 	};
 }
 
@@ -154,8 +161,8 @@ static void add_cpu(struct session *session, uint32_t cpu)
 	struct error *err = ring_set_add_cpu(&session->rings, cpu);
 
 	if (err) {
-		session_warn(session, error_get_number(err), NULL, "CPU %u is not sampled: %s", cpu,
-			     error_text(err));
+		session_warn(session, error_get_number(err), NULL, NULL,
+			     "CPU %u is not sampled: %s", cpu, error_text(err));
 		error_free(err);
 		return;
 	}
@@ -514,8 +521,11 @@ static void close_session(struct record_source *source)
 	}
 	if (session->cgroup_fd >= 0)
 		close(session->cgroup_fd);
-	for (size_t i = 0; i < session->state.n_warnings; i++)
+	for (size_t i = 0; i < session->state.n_warnings; i++) {
 		mem_free((char *)session->warnings[i].text);
+		mem_free((char *)session->warnings[i].why);
+		mem_free((char *)session->warnings[i].fix);
+	}
 	buf_fini(&session->exec_records);
 	buf_fini(&session->synthetic);
 	cpu_set_fini(&session->cpus);

@@ -41,7 +41,9 @@ struct session {
 	int cgroup_fd;
 	struct child child;
 	char *child_name;
-	pid_t excluded_pid; /* whose samples are dropped, 0 = none */
+	pid_t excluded_pid;   /* whose samples are dropped, 0 = none */
+	bool is_pid_nested;   /* in a PID namespace: what is outside of it has pid 0 */
+	bool is_proc_foreign; /* /proc has the pids of another PID namespace */
 
 	struct event_opener opener;
 	struct perf_source_info info; /* sampling events, then the side band */
@@ -62,9 +64,9 @@ struct session {
 	struct collector_warning warnings[SESSION_MAX_WARNINGS]; /* texts are ours */
 };
 
-/* number, whole sentence, and what to do about it (may be NULL). */
-void session_warn(struct session *session, int number, const char *why, const char *fmt, ...)
-	PRINTF_LIKE(4, 5);
+/* number, the reason and the remedy (may be NULL: the usual ones), whole sentence. All copied. */
+void session_warn(struct session *session, int number, const char *why, const char *fix,
+		  const char *fmt, ...) PRINTF_LIKE(5, 6);
 /* Opens the events of one sampled thing on all CPUs; 0 or an errno (ESRCH: it is gone). */
 int session_add_target(struct session *session, pid_t pid, unsigned flags, uint32_t *event_out);
 /* Opens and closes rings so that they are those of cpus (which is taken). */

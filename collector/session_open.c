@@ -25,6 +25,7 @@
 #include "collector/cgroup_path.h"
 #include "collector/event_attr.h"
 #include "collector/kernel_scan.h"
+#include "collector/namespaces.h"
 #include "collector/proc_scan.h"
 
 enum {
@@ -52,7 +53,9 @@ static uint32_t limit_frequency(struct session *session, uint32_t asked_hz)
 
 	if (max_hz <= 0 || asked_hz <= max_hz)
 		return asked_hz;
-	session_warn(session, 113, "sysctl kernel.perf_event_max_sample_rate raises the limit",
+	char *fix CLEANUP(cleanup_mem) =
+		mem_format("sudo sysctl kernel.perf_event_max_sample_rate=%u", asked_hz);
+	session_warn(session, 113, NULL, fix,
 		     "sampling at %ld Hz instead of %u: kernel.perf_event_max_sample_rate", max_hz,
 		     asked_hz);
 	return (uint32_t)max_hz;
@@ -175,9 +178,21 @@ static char *describe_target(const struct session *session)
 	if (session->scope == COLLECTOR_COMMAND)
 		return mem_format("cannot sample %s", session->child_name);
 	char *path CLEANUP(cleanup_mem) = mem_format("/proc/%d", session->pids[0]);
-	bool is_foreign = stat(path, &st) == 0 && st.st_uid != geteuid();
+	bool is_foreign =
+		!session->is_proc_foreign && stat(path, &st) == 0 && st.st_uid != geteuid();
 	return mem_format("cannot sample process %d%s", session->pids[0],
 			  is_foreign ? " of another user" : "");
+}
+
+/* The threads that a process has now; the first alone where /proc has other pids than we. */
+static void list_tids(const struct session *session, pid_t pid, pid_t **tids_out, size_t *n_out)
+{
+	if (!session->is_proc_foreign) {
+		proc_scan_tids(pid, tids_out, n_out);
+		return;
+	}
+	*tids_out = mem_copy(&pid, sizeof(pid));
+	*n_out = 1;
 }
 
 /* --- rings and descriptors --- */
@@ -191,7 +206,7 @@ static rlim_t raise_descriptor_limit(const struct session *session, bool has_exe
 	for (size_t i = 0; i < session->n_pids; i++) {
 		pid_t *tids CLEANUP(cleanup_mem) = NULL;
 		size_t n;
-		proc_scan_tids(session->pids[i], &tids, &n);
+		list_tids(session, session->pids[i], &tids, &n);
 		n_tasks += n;
 	}
 	if (n_tasks == 0)
@@ -205,17 +220,35 @@ static rlim_t raise_descriptor_limit(const struct session *session, bool has_exe
 	return need;
 }
 
+static void warn_small_rings(struct session *session, uint64_t asked_bytes, long mlock_kib,
+			     uint64_t lock_bytes)
+{
+	unsigned long long kib = session->rings.ring_bytes >> 10;
+	unsigned long long asked_kib = asked_bytes >> 10;
+
+	if (session->rings.ring_bytes == RING_MAX_BYTES)
+		session_warn(session, 112, "A ring holds at most 1 GiB.", "-m 1G",
+			     "rings of %llu KiB instead of %llu", kib, asked_kib);
+	else
+		session_warn(session, 112, NULL,
+			     "ulimit -l unlimited, CAP_IPC_LOCK, or: sudo sysctl "
+			     "kernel.perf_event_mlock_kb=2048",
+			     "rings of %llu KiB instead of %llu: kernel.perf_event_mlock_kb is "
+			     "%ld and RLIMIT_MEMLOCK %llu KiB",
+			     kib, asked_kib, mlock_kib, (unsigned long long)lock_bytes >> 10);
+}
+
 static struct error *open_rings(struct session *session, uint64_t asked_bytes)
 {
 	struct rlimit lock = {0};
 
 	if (asked_bytes == 0)
 		asked_bytes = SESSION_DEFAULT_RING_BYTES;
-	if (asked_bytes > RING_MAX_BYTES)
-		asked_bytes = RING_MAX_BYTES;
 	ring_set_init(&session->rings, &session->opener, session->info.events,
 		      session->info.n_events);
-	struct error *err = ring_set_open_rings(&session->rings, &session->cpus, asked_bytes);
+	struct error *err =
+		ring_set_open_rings(&session->rings, &session->cpus,
+				    asked_bytes < RING_MAX_BYTES ? asked_bytes : RING_MAX_BYTES);
 	getrlimit(RLIMIT_MEMLOCK, &lock);
 	long mlock_kib = event_open_sysctl("perf_event_mlock_kb", -1);
 	if (err && error_get_number(err) == 106) {
@@ -232,13 +265,7 @@ static struct error *open_rings(struct session *session, uint64_t asked_bytes)
 	session->state.n_cpus = session->cpus.n;
 	session->state.n_rings = session->rings.n_cpus;
 	if (session->rings.ring_bytes * 2 <= asked_bytes)
-		session_warn(session, 112,
-			     "more: sysctl kernel.perf_event_mlock_kb, ulimit -l, or CAP_IPC_LOCK",
-			     "rings of %llu KiB instead of %llu: kernel.perf_event_mlock_kb is "
-			     "%ld and RLIMIT_MEMLOCK %llu KiB",
-			     (unsigned long long)session->rings.ring_bytes >> 10,
-			     (unsigned long long)asked_bytes >> 10, mlock_kib,
-			     (unsigned long long)lock.rlim_cur >> 10);
+		warn_small_rings(session, asked_bytes, mlock_kib, lock.rlim_cur);
 	return NULL;
 }
 
@@ -255,7 +282,8 @@ static void fall_back(struct session *session, uint32_t i)
 	struct perf_event_info *event = &session->info.events[i];
 
 	session_warn(session, 108, "usual in virtual machines; the values are CPU time either way",
-		     "event %s is not available on this host: cpu-clock is used", event->name);
+		     NULL, "event %s is not available on this host: cpu-clock is used",
+		     event->name);
 	event_attr_set_fallback(&event->attr);
 	mem_free(event->name);
 	event->name = mem_copy_string("cpu-clock");
@@ -313,12 +341,16 @@ static struct error *try_events(struct session *session)
 	}
 	session->state.is_user_only = session->opener.is_user_only;
 	if (session->opener.is_user_only && !is_wanted)
-		session_warn(session, 109,
-			     "sudo setcap cap_perfmon,cap_syslog+ep on the program, or sysctl "
-			     "kernel.perf_event_paranoid=1",
-			     "user frames only: kernel.perf_event_paranoid is %ld and CAP_PERFMON "
-			     "is missing",
-			     event_open_sysctl("perf_event_paranoid", 2));
+		session_warn(session, 109, NULL,
+			     namespaces_is_user_nested()
+				     ? "run it outside of the user namespace, or: sudo sysctl "
+				       "kernel.perf_event_paranoid=1"
+				     : "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v "
+				       "perfpipe)\", or: sudo sysctl "
+				       "kernel.perf_event_paranoid=1",
+			     "user frames only: kernel.perf_event_paranoid is %ld and %s",
+			     event_open_sysctl("perf_event_paranoid", 2),
+			     event_open_describe_perfmon());
 	return NULL;
 }
 
@@ -382,7 +414,7 @@ static struct error *attach_round(struct session *session, const struct hash_map
 	for (size_t p = 0; !err && p < session->n_pids; p++) {
 		pid_t *tids CLEANUP(cleanup_mem) = NULL;
 		size_t n;
-		proc_scan_tids(session->pids[p], &tids, &n);
+		list_tids(session, session->pids[p], &tids, &n);
 		for (size_t i = 0; !err && i < n; i++) {
 			if (has_tid(session, tids[i]))
 				continue;
@@ -444,7 +476,7 @@ static void open_exec_watch(struct session *session)
 		exec_watch_open(&session->exec, &session->cpus, is_of_tasks(session), &why);
 	if (err) {
 		session_warn(session, 110, "argv and cgroup of short processes will be missing",
-			     "execs are not watched: %s", error_text(err));
+			     NULL, "execs are not watched: %s", error_text(err));
 		error_free(err);
 		return;
 	}
@@ -457,16 +489,29 @@ static void open_exec_watch(struct session *session)
 	}
 	if (errno_value && errno_value != ESRCH) {
 		session_warn(session, 110, "argv and cgroup of short processes will be missing",
-			     "execs are not watched: %s", strerrordesc_np(errno_value));
+			     NULL, "execs are not watched: %s", strerrordesc_np(errno_value));
 		exec_watch_close(&session->exec);
 		return;
 	}
+	session->exec.is_proc_foreign = session->is_proc_foreign;
 	session->state.has_exec_watch = session->exec.has_tracepoint;
 	if (why)
 		session_warn(
-			session, 110, "mount -t tracefs nodev /sys/kernel/tracing, and CAP_PERFMON",
+			session, 110, NULL,
+			"mount -t tracefs nodev /sys/kernel/tracing, and run as root",
 			"execs are watched by COMM records only, some argv will be missing: %s",
 			why);
+}
+
+static struct error *scan_processes(const struct session *session, struct record_writer *writer)
+{
+	struct error *err = NULL;
+
+	if (!is_of_tasks(session))
+		return proc_scan_all(writer);
+	for (size_t i = 0; !err && session->scope == COLLECTOR_PIDS && i < session->n_pids; i++)
+		err = proc_scan_process(writer, session->pids[i]);
+	return err;
 }
 
 static struct error *scan(struct session *session)
@@ -477,16 +522,16 @@ static struct error *scan(struct session *session)
 	struct error *err = kernel_scan_text(&writer, &is_hidden);
 
 	if (is_hidden && !session->state.is_user_only)
-		session_warn(session, 103, "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
+		session_warn(session, 103, NULL,
+			     "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
 			     "kernel frames will show as addresses: kernel.kptr_restrict=%ld",
 			     event_open_sysctl("kptr_restrict", -1));
-	if (!err && !is_of_tasks(session)) {
+	if (!err && !is_of_tasks(session))
 		err = kernel_scan_cgroups(&writer);
-		if (!err)
-			err = proc_scan_all(&writer);
-	}
-	for (size_t i = 0; !err && session->scope == COLLECTOR_PIDS && i < session->n_pids; i++)
-		err = proc_scan_process(&writer, session->pids[i]);
+	if (!err && !is_of_tasks(session) && session->is_pid_nested)
+		err = proc_scan_write_outside(&writer);
+	if (!err && !session->is_proc_foreign)
+		err = scan_processes(session, &writer);
 	if (err && error_get_code(err) == ERROR_LIMIT) {
 		/* Bounded on purpose: what is left out has no names, and that shows. */
 		error_free(err);
@@ -573,10 +618,36 @@ static void describe_host(struct session *session)
 	read_kernel_build_id(info);
 }
 
+/* Pids are those of our own PID namespace, in records too. */
+static struct error *look_at_namespaces(struct session *session)
+{
+	if (access("/proc/self/status", F_OK) < 0)
+		return error_number(error_new(ERROR_UNAVAILABLE, "/proc is not mounted, or is that "
+								 "of another PID namespace"),
+				    116);
+	session->is_pid_nested = namespaces_is_pid_nested();
+	session->is_proc_foreign = !namespaces_is_proc_own();
+	if (session->is_pid_nested && !is_of_tasks(session))
+		session_warn(session, 115, NULL, NULL,
+			     "processes outside of this PID namespace are seen as pid 0: without "
+			     "names, and user frames as addresses");
+	if (session->is_proc_foreign)
+		session_warn(session, 115, "The pids in /proc are not those of this PID namespace.",
+			     "mount -t proc proc /proc (or: unshare --mount-proc)",
+			     "/proc is of another PID namespace and is not read: what runs already "
+			     "has no names%s",
+			     session->scope == COLLECTOR_PIDS
+				     ? ", and only the first thread of a process is sampled"
+				     : "");
+	return NULL;
+}
+
 static struct error *build(struct session *session, const struct collector_live_options *options)
 {
-	struct error *err = set_events(session, options);
+	struct error *err = look_at_namespaces(session);
 
+	if (!err)
+		err = set_events(session, options);
 	if (!err)
 		err = cpu_set_read_online(&session->cpus);
 	if (!err)

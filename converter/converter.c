@@ -392,6 +392,7 @@ struct error *converter_finish(struct converter *converter,
 		.progress = progress,
 		.progress_context = progress_context,
 	};
+	image_table_adopt_build_ids(&converter->scene.images, converter->source);
 	symbolize(&input, converter->totals.frames);
 	converter->totals.n_locations = converter->window.locations.n;
 	set_times(converter);

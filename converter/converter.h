@@ -36,10 +36,9 @@ enum converter_label {
 		1 << 7, /* string, words joined by spaces; where an exec was watched */
 	CONVERTER_LABEL_DEFAULT = CONVERTER_LABEL_COMM | CONVERTER_LABEL_PID,
 };
-/*
- * Parses "comm,pid,…" or "none" into a set; ERROR_USAGE names the unknown word and the known ones.
- */
-struct error *converter_parse_labels(const char *text, uint32_t *out) MUST_USE;
+enum { CONVERTER_LABEL_N = 8 };
+/* Name of label 1 << i, i < CONVERTER_LABEL_N. */
+const char *converter_label_name(unsigned i);
 
 struct converter_config {
 	uint32_t labels;	 /* set of enum converter_label */

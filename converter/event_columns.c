@@ -14,6 +14,7 @@ enum { COLUMNS_PER_EVENT = 2, NAME_MAX_BYTES = 200 };
 void event_columns_fini(struct event_columns *columns)
 {
 	mem_free(columns->first_column);
+	hash_map_fini(&columns->names);
 	*columns = (struct event_columns){0};
 }
 
@@ -128,41 +129,36 @@ static void add_single_columns(struct event_columns *columns, struct profile *pr
 	}
 }
 
-/*
- * Moves the rows of samples that are already there: an event's columns go to their new place. The
- * estimate of a single event stays as long as that is the only one.
- */
-static void move_values(const struct event_columns *old, const struct event_columns *new,
-			struct profile *profile)
+/* Samples that are there already follow their event to its new place. */
+static void move_rows(const struct event_columns *old, const struct event_columns *new,
+		      struct profile *profile, uint32_t width)
 {
-	uint32_t n_samples = profile->samples.n;
-	if (!n_samples)
-		return;
-	bool keeps_estimate = old->ns_per_sample && new->ns_per_sample;
-	uint32_t n_moved = COLUMNS_PER_EVENT + keeps_estimate;
-	uint32_t n_values = n_samples * new->n_columns;
-	int64_t *values = mem_zalloc(n_values, sizeof(*values));
-	for (uint32_t i = 0; i < n_samples; i++) {
-		const int64_t *from = profile->values.items + (size_t)i * old->n_columns;
-		int64_t *to = values + (size_t)i * new->n_columns;
-		for (uint32_t e = 0; e < old->n_events; e++) {
-			uint32_t a = old->first_column[e], b = new->first_column[e];
-			if (a != EVENT_COLUMN_NONE && b != EVENT_COLUMN_NONE)
-				memcpy(to + b, from + a, n_moved * sizeof(*to));
-		}
+	uint32_t *new_column CLEANUP(cleanup_mem) =
+		mem_zalloc((size_t)old->n_events * COLUMNS_PER_EVENT + 1, sizeof(*new_column));
+	for (uint32_t e = 0; e < old->n_events; e++) {
+		if (old->first_column[e] != EVENT_COLUMN_NONE)
+			new_column[old->first_column[e]] = new->first_column[e];
 	}
-	mem_free(profile->values.items);
-	profile->values.items = values;
-	profile->values.n = profile->values.capacity = n_values;
+	profile_move_rows(profile, width, new_column);
 }
 
-static void choose_events(struct event_columns *columns, const struct perf_source_info *source,
-			  const char *only)
+/* An event that has samples stays, also a dummy that was better than nothing. */
+static bool is_in_use(const struct event_columns *old, const struct profile *profile,
+		      uint32_t event)
+{
+	return profile->samples.n && event < old->n_events &&
+	       old->first_column[event] != EVENT_COLUMN_NONE;
+}
+
+static void choose_events(struct event_columns *columns, const struct event_columns *old,
+			  const struct perf_source_info *source, const char *only,
+			  const struct profile *profile)
 {
 	for (int take_dummies = 0; take_dummies < 2 && !columns->n_used; take_dummies++) {
 		for (uint32_t e = 0; e < source->n_events; e++) {
 			bool is_used = only ? is_named(&source->events[e], only)
-					    : take_dummies || !is_dummy(&source->events[e]);
+					    : take_dummies || !is_dummy(&source->events[e]) ||
+						       is_in_use(old, profile, e);
 			columns->first_column[e] = is_used ? 0 : EVENT_COLUMN_NONE;
 			if (is_used && columns->main_event == EVENT_COLUMN_NONE)
 				columns->main_event = e;
@@ -171,47 +167,75 @@ static void choose_events(struct event_columns *columns, const struct perf_sourc
 	}
 }
 
+/* Several events: the columns of event e behind those there are, unless it is left out. */
+static void add_columns_of(struct event_columns *columns, const struct perf_event_info *event,
+			   uint32_t e, struct profile *profile)
+{
+	if (columns->first_column[e] == EVENT_COLUMN_NONE)
+		return;
+	columns->first_column[e] = profile->sample_types.n;
+	add_event_columns(profile, event, &columns->names);
+}
+
+/* The events that came since the last look, each once: columns that are there stay. */
+static void append_events(struct event_columns *columns, const struct perf_source_info *source,
+			  struct profile *profile)
+{
+	columns->first_column = mem_realloc(columns->first_column, source->n_events + 1,
+					    sizeof(*columns->first_column));
+	for (uint32_t e = columns->n_events; e < source->n_events; e++) {
+		bool is_used = !is_dummy(&source->events[e]);
+		columns->first_column[e] = is_used ? 0 : EVENT_COLUMN_NONE;
+		columns->n_used += is_used;
+		add_columns_of(columns, &source->events[e], e, profile);
+	}
+	columns->n_events = source->n_events;
+}
+
+static void make_columns(struct event_columns *columns, const struct perf_source_info *source,
+			 struct profile *profile)
+{
+	profile->sample_types.n = 0;
+	if (columns->main_event == EVENT_COLUMN_NONE) {
+		profile_add_sample_type(profile, "samples", "count");
+		profile->period_type = profile->sample_types.items[0];
+		profile->period = 1;
+		return;
+	}
+	if (columns->is_single) {
+		add_single_columns(columns, profile, &source->events[columns->main_event]);
+	} else {
+		for (uint32_t e = 0; e < source->n_events; e++)
+			add_columns_of(columns, &source->events[e], e, profile);
+	}
+	set_period(columns, profile, &source->events[columns->main_event]);
+	/* The measure: cpu where there is an estimate, else the column behind the count. */
+	profile->default_sample_type =
+		profile->sample_types.items[columns->ns_per_sample ? 2 : 1].type;
+}
+
 void event_columns_update(struct event_columns *columns, const struct perf_source_info *source,
 			  const char *only, struct profile *profile)
 {
+	if (columns->n_used > 1 && !columns->is_single && profile->sample_types.n) {
+		append_events(columns, source, profile);
+		return;
+	}
 	struct event_columns new = {
 		.first_column = mem_zalloc(source->n_events + 1, sizeof(uint32_t)),
 		.n_events = source->n_events,
 		.main_event = EVENT_COLUMN_NONE,
 	};
-	choose_events(&new, source, only);
+	choose_events(&new, columns, source, only, profile);
 	/* Asked for one event: all of that name (the core types of a hybrid CPU) add up. */
 	new.is_single = only || new.n_used <= 1;
-	/* A profile takes sample types while it has no rows; those it has get theirs at the end. */
-	uint32_t n_samples = profile->samples.n;
-	profile->samples.n = 0;
-	profile->sample_types.n = 0;
-	if (new.main_event == EVENT_COLUMN_NONE) {
-		profile_add_sample_type(profile, "samples", "count");
-	} else if (new.is_single) {
-		add_single_columns(&new, profile, &source->events[new.main_event]);
-	} else {
-		CLEANUP(hash_map_fini) struct hash_map taken;
-		hash_map_init(&taken);
-		for (uint32_t e = 0; e < source->n_events; e++) {
-			if (new.first_column[e] == EVENT_COLUMN_NONE)
-				continue;
-			new.first_column[e] = profile->sample_types.n;
-			add_event_columns(profile, &source->events[e], &taken);
-		}
-	}
-	new.n_columns = profile->sample_types.n;
-	if (new.main_event != EVENT_COLUMN_NONE) {
-		set_period(&new, profile, &source->events[new.main_event]);
-		/* The measure: cpu where there is an estimate, else the column behind the count. */
-		profile->default_sample_type =
-			profile->sample_types.items[new.ns_per_sample ? 2 : 1].type;
-	} else {
-		profile->period_type = profile->sample_types.items[0];
-		profile->period = 1;
-	}
-	profile->samples.n = n_samples;
-	move_values(columns, &new, profile);
+	make_columns(&new, source, profile);
+	/* One event a row: with several, most columns of most rows would be 0. */
+	uint32_t width = new.is_single ? profile->sample_types.n : COLUMNS_PER_EVENT;
+	if (!profile->samples.n)
+		profile_set_row_width(profile, width);
+	else if (!new.is_single)
+		move_rows(columns, &new, profile, width);
 	event_columns_fini(columns);
 	*columns = new;
 }

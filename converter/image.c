@@ -163,13 +163,28 @@ uint32_t image_table_add_ksymbol(struct image_table *table, const char *name)
 	return index;
 }
 
-static void adopt_build_id(struct image *image, const struct perf_source_info *source)
+void image_table_adopt_build_ids(struct image_table *table, const struct perf_source_info *source)
 {
-	for (uint32_t i = 0; i < source->n_build_ids && !build_id_is_set(&image->build_id); i++) {
-		const struct perf_build_id_entry *entry = &source->build_ids[i];
-		if (strcmp(entry->filename, image->path) == 0)
-			image->build_id = entry->id;
+	struct hash_map by_path;
+	hash_map_init(&by_path);
+	for (uint32_t i = 0; i < source->n_build_ids; i++) {
+		const char *path = source->build_ids[i].filename;
+		bool is_new;
+		uint64_t *first = hash_map_put(
+			&by_path, hash_bytes(table->seed + 3, path, strlen(path)), &is_new);
+		if (is_new)
+			*first = i;
 	}
+	for (uint32_t i = 0; by_path.n && i < table->n; i++) {
+		struct image *image = &table->items[i];
+		if (image->module || build_id_is_set(&image->build_id))
+			continue;
+		const uint64_t *entry = hash_map_get(
+			&by_path, hash_bytes(table->seed + 3, image->path, strlen(image->path)));
+		if (entry && strcmp(source->build_ids[*entry].filename, image->path) == 0)
+			image->build_id = source->build_ids[*entry].id;
+	}
+	hash_map_fini(&by_path);
 }
 
 bool image_is_missed(const struct image *image)
@@ -184,7 +199,6 @@ void image_open(struct image *image, const struct perf_source_info *source, stru
 {
 	if (image->module || (image->kind != IMAGE_FILE && image->kind != IMAGE_VDSO))
 		return;
-	adopt_build_id(image, source);
 	const struct module_query query = {
 		.path = image->path,
 		.pid = image->first_pid,
@@ -196,6 +210,7 @@ void image_open(struct image *image, const struct perf_source_info *source, stru
 		.inode = image->inode,
 		.inode_generation = image->inode_generation,
 		.has_inode = image->has_inode,
+		.recorded_at_ns = source->is_live ? 0 : source->recorded_at_ns,
 	};
 	image->module = symcache_module(cache, &query);
 }

@@ -91,8 +91,13 @@ static inline struct image *image_table_get(const struct image_table *table, uin
 	return &table->items[index];
 }
 /*
- * Finds the module behind an image. source gives build-ids of its table to images that have none.
- * Does nothing for images that are not files, and nothing twice.
+ * Gives the build-ids of the source's table to images that have none and were not opened yet. The
+ * table may come behind the records (pipe mode), so this belongs to a window's end.
+ */
+void image_table_adopt_build_ids(struct image_table *table, const struct perf_source_info *source);
+/*
+ * Finds the module behind an image; source tells when it was recorded. Does nothing for images
+ * that are not files, and nothing twice.
  */
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache);
 /* Whether the file was asked for and could not be reached; another process may still show it. */

@@ -7,46 +7,14 @@
 #include "converter/converter.h"
 
 /* A host has some thousands of cgroups; a file may claim any number. */
-enum { CGROUPS_MAX = 1 << 16, LABELS_MAX = 8 };
+enum { CGROUPS_MAX = 1 << 16, LABELS_MAX = CONVERTER_LABEL_N };
 
-static const struct {
-	const char *name;
-	enum converter_label label;
-} label_names[LABELS_MAX] = {
-	{"comm", CONVERTER_LABEL_COMM},	      {"pid", CONVERTER_LABEL_PID},
-	{"tid", CONVERTER_LABEL_TID},	      {"thread", CONVERTER_LABEL_THREAD},
-	{"process", CONVERTER_LABEL_PROCESS}, {"cpu", CONVERTER_LABEL_CPU},
-	{"cgroup", CONVERTER_LABEL_CGROUP},   {"cmdline", CONVERTER_LABEL_CMDLINE},
-};
-
-struct error *converter_parse_labels(const char *text, uint32_t *out)
+const char *converter_label_name(unsigned i)
 {
-	uint32_t labels = 0;
-	if (strcmp(text, "none") == 0) {
-		*out = 0;
-		return NULL;
-	}
-	for (const char *p = text;;) {
-		size_t n = strcspn(p, ",");
-		uint32_t found = 0;
-		for (size_t i = 0; i < LABELS_MAX; i++) {
-			if (strlen(label_names[i].name) == n &&
-			    strncmp(label_names[i].name, p, n) == 0)
-				found = label_names[i].label;
-		}
-		if (!found)
-			return error_new(
-				ERROR_USAGE,
-				"unknown label \"%.*s\"; known: comm, pid, tid, thread, process, "
-				"cpu, cgroup, cmdline, or none",
-				(int)n, p);
-		labels |= found;
-		if (!p[n])
-			break;
-		p += n + 1;
-	}
-	*out = labels;
-	return NULL;
+	static const char *const names[CONVERTER_LABEL_N] = {
+		"comm", "pid", "tid", "thread", "process", "cpu", "cgroup", "cmdline",
+	};
+	return names[i];
 }
 
 void labeler_init(struct labeler *labeler, uint32_t labels)

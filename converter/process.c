@@ -218,9 +218,43 @@ static void name_thread(struct thread *thread, const char *name)
 	thread->label_window = 0;
 }
 
+static void meet_outside(struct process_table *table)
+{
+	struct thread *thread = process_table_thread(table, 0, 0);
+	if (strcmp(thread->comm, PROCESS_OUTSIDE) == 0)
+		return;
+	name_thread(thread, PROCESS_OUTSIDE);
+	set_fact(thread->process, &thread->process->comm, PROCESS_OUTSIDE);
+}
+
+static void set_cmdline(struct process *process, const char *cmdline)
+{
+	if (cmdline) {
+		set_fact(process, &process->cmdline, cmdline);
+		return;
+	}
+	mem_free(process->cmdline);
+	process->cmdline = NULL;
+	process->n_changes++;
+}
+
+/* Whether an exec's record came just before its COMM, so that the words are the new program's. */
+static bool take_exec_record(const struct process_table *table, struct process *process)
+{
+	bool had_record = process->has_exec_record && table->now_ns >= process->exec_ns &&
+			  table->now_ns - process->exec_ns <= PROCESS_EXEC_PAIR_NS;
+	process->has_exec_record = false;
+	process->has_exec_comm = !had_record;
+	return had_record;
+}
+
 void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid, const char *name,
 			bool is_exec, bool is_synthetic)
 {
+	if (pid == 0 && strncmp(name, "swapper", 7) != 0) {
+		meet_outside(table);
+		return;
+	}
 	struct thread *thread = process_table_thread(table, pid, tid);
 	struct process *process = thread->process;
 	if (is_synthetic && thread->is_comm_known)
@@ -237,9 +271,8 @@ void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid,
 	process->has_exited = false;
 	address_space_unref(process->space, &table->pool);
 	process->space = address_space_new(&table->pool);
-	mem_free(process->cmdline);
-	process->cmdline = NULL;
-	process->n_changes++;
+	if (!take_exec_record(table, process))
+		set_cmdline(process, NULL);
 }
 
 /* A new process under a pid that an older one may still hold. */
@@ -252,6 +285,8 @@ static struct process *replace_process(struct process_table *table, uint32_t pid
 void process_table_fork(struct process_table *table, uint32_t pid, uint32_t parent_pid,
 			uint32_t tid, uint32_t parent_tid, bool starts_empty)
 {
+	if (pid == 0)
+		return;
 	struct thread *parent = process_table_thread(table, parent_pid, parent_tid);
 	const uint64_t *value = hash_map_get(&table->threads, tid);
 	struct thread *stale = value ? (struct thread *)(uintptr_t)*value : NULL;
@@ -304,6 +339,10 @@ void process_table_exit(struct process_table *table, uint32_t pid, uint32_t tid)
 void process_table_map(struct process_table *table, uint32_t pid, const struct space_map *map,
 		       bool is_synthetic)
 {
+	if (pid == 0) {
+		meet_outside(table);
+		return;
+	}
 	struct thread *thread = process_table_thread(table, pid, pid);
 	address_space_insert(&thread->process->space, &table->pool, table->images, map,
 			     is_synthetic);
@@ -313,9 +352,13 @@ void process_table_map(struct process_table *table, uint32_t pid, const struct s
 void process_table_exec(struct process_table *table, uint32_t pid, uint32_t tid,
 			const char *cmdline, const char *cgroup)
 {
-	struct thread *thread = process_table_thread(table, pid, tid);
-	if (cmdline)
-		set_fact(thread->process, &thread->process->cmdline, cmdline);
+	if (pid == 0)
+		return;
+	struct process *process = process_table_thread(table, pid, tid)->process;
+	process->has_exec_record = !process->has_exec_comm;
+	process->has_exec_comm = false;
+	process->exec_ns = table->now_ns;
+	set_cmdline(process, cmdline);
 	if (cgroup)
-		set_fact(thread->process, &thread->process->cgroup, cgroup);
+		set_fact(process, &process->cgroup, cgroup);
 }

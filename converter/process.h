@@ -4,6 +4,12 @@
  * sight) until the next fork gives it to another; exec renames it and empties its maps. What exited
  * is kept for late samples, the last PROCESS_REMEMBER_EXITED of each kind. Names follow perf: an
  * unknown thread is ":TID", a new thread has its parent's name, pid 0 is "swapper".
+ *
+ * An exec is told by a COMM and by an exec record, which come in either order: with the tracepoint
+ * the record is behind, without it the two have nearly the same time.
+ *
+ * Who records inside a PID namespace sees all processes outside of it as pid 0. A name or mapping
+ * of pid 0 is therefore nobody's, and shows that pid 0 is more than the idle thread.
  */
 #pragma once
 
@@ -19,8 +25,12 @@ enum {
 	PROCESS_RECENT = 512,
 	PROCESS_MAX = 1 << 16, /* living ones; more than pid_max's default */
 	PROCESS_MAX_THREADS = 1 << 18,
-	PROCESS_MAX_MAPS = 1 << 20, /* in all spaces together, 40 bytes each */
+	PROCESS_MAX_MAPS = 1 << 20,	 /* in all spaces together, 40 bytes each */
+	PROCESS_EXEC_PAIR_NS = 10000000, /* from an exec record to the COMM of the same exec */
 };
+
+/* The name of pid 0 where it is all that is outside of the recorder's PID namespace. */
+#define PROCESS_OUTSIDE "[outside]"
 
 struct process {
 	uint32_t pid;
@@ -31,6 +41,8 @@ struct process {
 	char *cgroup;	    /* from the exec watch; NULL when unknown */
 	uint32_t n_changes; /* of the three texts; may wrap */
 	uint64_t last_use;  /* process_table.clock of the last record */
+	uint64_t exec_ns;   /* when has_exec_record */
+	bool has_exec_record, has_exec_comm; /* one half of an exec came, the other did not yet */
 	bool has_exited;
 };
 
@@ -54,6 +66,7 @@ struct process_table {
 	struct thread *exited[PROCESS_REMEMBER_EXITED]; /* ring, oldest overwritten */
 	uint32_t next_exited;
 	uint64_t clock;
+	uint64_t now_ns; /* of the record that is being told; the caller sets it */
 	/* The last threads asked for, by tid: samples come in runs. */
 	struct thread *recent[PROCESS_RECENT];
 };
@@ -91,6 +104,7 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 void process_table_exit(struct process_table *table, uint32_t pid, uint32_t tid);
 void process_table_map(struct process_table *table, uint32_t pid, const struct space_map *map,
 		       bool is_synthetic);
-/* What the exec watch saw; NULL leaves a fact as it is. */
+/* What the exec watch saw: a new program. NULL: the words are not known; the group stays as it is.
+ */
 void process_table_exec(struct process_table *table, uint32_t pid, uint32_t tid,
 			const char *cmdline, const char *cgroup);

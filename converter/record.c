@@ -18,6 +18,25 @@ static struct cursor open_body(const struct record_view *view)
 	return c;
 }
 
+/*
+ * Linux (6.18 still) sets the flag for every listener once one of them has asked for build-ids,
+ * also where the 24 bytes are device, inode and generation. A build-id has its size, three zeros,
+ * and zeros behind its end; a device's number is no such size, or a generation stands in the zeros.
+ */
+static bool read_build_id(struct cursor c, struct build_id *out)
+{
+	enum { FIELD_BYTES = 24, HEAD_BYTES = 4, MAX_BYTES = 20 };
+	const uint8_t *field = cursor_bytes(&c, FIELD_BYTES);
+	if (!field || field[0] == 0 || field[0] > MAX_BYTES)
+		return false;
+	for (int i = 1; i < FIELD_BYTES; i++) {
+		if ((i < HEAD_BYTES || i >= HEAD_BYTES + field[0]) && field[i] != 0)
+			return false;
+	}
+	*out = build_id_make(field + HEAD_BYTES, field[0]);
+	return true;
+}
+
 bool record_read_mmap(const struct record_view *view, struct record_mmap *out)
 {
 	struct cursor c = open_body(view);
@@ -28,12 +47,9 @@ bool record_read_mmap(const struct record_view *view, struct record_mmap *out)
 	out->start = cursor_u64(&c);
 	out->length = cursor_u64(&c);
 	out->page_offset = cursor_u64(&c);
-	if (is_mmap2 && view->record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		uint8_t size = cursor_u8(&c);
-		cursor_skip(&c, 3);
-		const uint8_t *bytes = cursor_bytes(&c, 20);
-		if (bytes && size <= 20)
-			out->build_id = build_id_make(bytes, size);
+	if (is_mmap2 && view->record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
+	    read_build_id(c, &out->build_id)) {
+		cursor_skip(&c, 24);
 	} else if (is_mmap2) {
 		out->device_major = cursor_u32(&c);
 		out->device_minor = cursor_u32(&c);

@@ -162,6 +162,7 @@ static bool feed_exec(struct scene *scene, const struct record_view *view)
 enum scene_outcome scene_feed(struct scene *scene, const struct record_view *view)
 {
 	bool is_sound = false;
+	scene->processes.now_ns = view->record->time_ns;
 	switch (view->record->type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:

@@ -2,6 +2,7 @@
 #include "converter/symbolize.h"
 
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/mem.h"
 
@@ -143,6 +144,15 @@ static struct build_id find_kernel_build_id(const struct symbolize_input *input)
 	return input->kernel->build_id;
 }
 
+static bool is_same_release(const struct perf_source_info *source)
+{
+	struct utsname here;
+	return source->hostname && source->os_release && source->arch && uname(&here) == 0 &&
+	       strcmp(source->hostname, here.nodename) == 0 &&
+	       strcmp(source->os_release, here.release) == 0 &&
+	       strcmp(source->arch, here.machine) == 0;
+}
+
 static void open_kernel(const struct symbolize_input *input)
 {
 	const struct kernel_space *kernel = input->kernel;
@@ -152,6 +162,7 @@ static void open_kernel(const struct symbolize_input *input)
 		.build_id = find_kernel_build_id(input),
 		.os_release = input->source->os_release,
 		.is_this_host = input->source->is_live,
+		.is_same_release = is_same_release(input->source),
 		.text_start =
 			kernel->text_page_offset ? kernel->text_page_offset : kernel->text_start,
 		.relocation_symbol = kernel->relocation_symbol,

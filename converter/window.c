@@ -50,6 +50,7 @@ void window_update_events(struct window *window)
 	if (event_columns_is_current(&window->columns, window->source))
 		return;
 	window_flush(window);
+	chain_cache_clear(&window->chains); /* it knows rows by their columns */
 	event_columns_update(&window->columns, window->source, window->only_event, window->profile);
 }
 
@@ -67,6 +68,7 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 	uint64_t context = hash_mix(thread->process->space->generation);
 	context = hash_mix(context ^ kernel_space_generation(window->kernel));
 	context = hash_mix(context ^ item->sample.ip);
+	context = hash_mix(context ^ window->columns.first_column[item->event_index]);
 	return hash_mix(context ^ ((uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16));
 }
 
@@ -114,21 +116,16 @@ static struct stack_input stack_input_of(const struct window *window, const stru
 	};
 }
 
-static uint32_t add_row(struct window *window, uint32_t stack, uint32_t label_set)
+static uint32_t add_row(struct window *window, uint32_t event_index, uint32_t stack,
+			uint32_t label_set)
 {
-	/* All columns zero; add_values knows which ones are the event's. */
-	static const int64_t zeros[256];
-	if (window->columns.n_columns <= ARRAY_LEN(zeros))
-		return profile_add_sample(window->profile, stack, label_set, zeros);
-	int64_t *row CLEANUP(cleanup_mem) = mem_zalloc(window->columns.n_columns, sizeof(*row));
-	return profile_add_sample(window->profile, stack, label_set, row);
+	return profile_add_row(window->profile, stack, label_set,
+			       window->columns.first_column[event_index]);
 }
 
-static void add_values(struct window *window, const struct sample *sample, uint32_t event_index,
-		       uint32_t row)
+static void add_values(struct window *window, const struct sample *sample, uint32_t row)
 {
-	event_columns_add(&window->columns, event_index, sample->period,
-			  profile_values(window->profile, row));
+	event_columns_add(&window->columns, sample->period, profile_values(window->profile, row));
 	window->n_written++;
 	uint64_t time_ns = sample->time_ns;
 	if (!time_ns)
@@ -142,12 +139,12 @@ static void add_values(struct window *window, const struct sample *sample, uint3
 static uint32_t find_row(struct window *window, const struct window_sample *item)
 {
 	if (!item->is_cached)
-		return add_row(window, item->stack, item->label_set);
+		return add_row(window, item->event_index, item->stack, item->label_set);
 	/* A chain may be twice in one group. */
 	uint32_t row = chain_cache_find(&window->chains, item->hash);
 	if (row != CHAIN_CACHE_NONE)
 		return row;
-	row = add_row(window, item->stack, item->label_set);
+	row = add_row(window, item->event_index, item->stack, item->label_set);
 	chain_cache_put(&window->chains, item->hash, row);
 	return row;
 }
@@ -184,7 +181,8 @@ static void build_stacks(struct window *window, uint32_t first, uint32_t end)
 		if (item->row != CHAIN_CACHE_NONE)
 			continue;
 		item->stack = stack_finish(&window->stacks, &item->chain);
-		profile_prefetch_sample(window->profile, item->stack, item->label_set);
+		profile_prefetch_row(window->profile, item->stack, item->label_set,
+				     window->columns.first_column[item->event_index]);
 	}
 }
 
@@ -197,7 +195,7 @@ void window_flush(struct window *window)
 			const struct window_sample *item = &window->group[i];
 			uint32_t row =
 				item->row != CHAIN_CACHE_NONE ? item->row : find_row(window, item);
-			add_values(window, &item->sample, item->event_index, row);
+			add_values(window, &item->sample, row);
 		}
 	}
 	window->n_group = 0;
@@ -214,7 +212,7 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 	input.deferred = chain;
 	input.n_deferred = n_chain;
 	uint32_t stack = stack_build(&window->stacks, &input);
-	add_values(window, sample, record->event_index, add_row(window, stack, label_set));
+	add_values(window, sample, add_row(window, record->event_index, stack, label_set));
 }
 
 struct profile *window_take_profile(struct window *window)

@@ -21,6 +21,7 @@ enum {
 	MAX_FREQUENCY_HZ = 1000000,
 	CHILD_PATIENCE_MS = 5000, /* for a command that was told to stop */
 	NO_CYCLES = 108,	  /* of explain.c */
+	NO_EXEC_WATCH = 110,
 };
 
 static const char default_output[] = "perfpipe.pb.gz";
@@ -244,6 +245,13 @@ static struct error *open_source(struct session *session)
 	return err;
 }
 
+/* Whether what is known of programs at their start goes into any output. */
+static bool shows_execs(const struct record_options *record)
+{
+	return record->processes ||
+	       record->conversion.labels & (CONVERTER_LABEL_CMDLINE | CONVERTER_LABEL_CGROUP);
+}
+
 static void state_degradations(const struct session *session)
 {
 	const struct collector_live_state *state = collector_live_state(session->source);
@@ -253,6 +261,8 @@ static void state_degradations(const struct session *session)
 		/* Nobody asked for cycles, so this is how things are and no reason to warn. */
 		if (warning->number == NO_CYCLES && !session->options->live.events)
 			message_note(message, "%s [W%d]", warning->text, warning->number);
+		else if (warning->number == NO_EXEC_WATCH && !shows_execs(session->options))
+			message_detail(message, "%s [W%d]", warning->text, warning->number);
 		else
 			message_warning(message, warning->number, warning->text, warning->why);
 	}
@@ -286,7 +296,10 @@ static struct error *open_pipeline(struct session *session)
 		config.sinks[config.n_sinks++] = conversion_sink(&session->conversion);
 	}
 	if (session->options->processes) {
-		session->log = process_log_new(session->processes.writer.fd);
+		session->log = process_log_new(session->processes.writer.fd,
+					       session->options->live.scope == COLLECTOR_CGROUP
+						       ? PROCESS_LOG_TARGET
+						       : PROCESS_LOG_ALL);
 		config.sinks[config.n_sinks++] =
 			(struct pipeline_sink){.add = process_log_add, .context = session->log};
 	}

@@ -35,21 +35,11 @@ const struct cli_option conversion_file_options[] = {
 	{0},
 };
 
-static const struct {
-	const char *name;
-	uint32_t label;
-} labels[] = {
-	{"comm", CONVERTER_LABEL_COMM},	      {"pid", CONVERTER_LABEL_PID},
-	{"tid", CONVERTER_LABEL_TID},	      {"thread", CONVERTER_LABEL_THREAD},
-	{"process", CONVERTER_LABEL_PROCESS}, {"cpu", CONVERTER_LABEL_CPU},
-	{"cgroup", CONVERTER_LABEL_CGROUP},   {"cmdline", CONVERTER_LABEL_CMDLINE},
-};
-
 uint32_t conversion_label_of(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
-		if (strcmp(labels[i].name, name) == 0)
-			return labels[i].label;
+	for (unsigned i = 0; i < CONVERTER_LABEL_N; i++) {
+		if (strcmp(converter_label_name(i), name) == 0)
+			return 1u << i;
 	}
 	return 0;
 }
@@ -61,9 +51,9 @@ void conversion_options_init(struct conversion_options *options)
 
 static struct error *parse_labels(const char *list, uint32_t *out)
 {
-	const char *names[ARRAY_LEN(labels) + 1] = {"none"};
-	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
-		names[i + 1] = labels[i].name;
+	const char *names[CONVERTER_LABEL_N + 1] = {"none"};
+	for (unsigned i = 0; i < CONVERTER_LABEL_N; i++)
+		names[i + 1] = converter_label_name(i);
 	uint32_t set = 0;
 	char word[32];
 	while (cli_next_word(&list, word, sizeof(word))) {
@@ -72,7 +62,7 @@ static struct error *parse_labels(const char *list, uint32_t *out)
 			cli_parse_choice("--labels", word, names, ARRAY_LEN(names), &index);
 		if (err)
 			return err;
-		set |= conversion_label_of(names[index]);
+		set |= index ? 1u << (index - 1) : 0;
 	}
 	*out = set;
 	return NULL;

@@ -67,6 +67,15 @@ static const struct explain_entry entries[] = {
 	 "samples were of a kind that was left out.",
 	 "sample longer (-d) or more often (-F 999)"},
 
+	{'W', 115, 0, "recording inside a PID namespace",
+	 "The kernel shows processes outside of the recorder's PID namespace (as in a container) "
+	 "as "
+	 "pid 0: their samples cannot be told apart, and have neither names nor mappings.",
+	 "run it on the host, or with the host's PIDs (docker run --pid=host)"},
+	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
+	 "What runs already, the kernel's names and its limits are read from /proc.",
+	 "mount -t proc proc /proc"},
+
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
 	 "probably "

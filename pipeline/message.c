@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/message.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,9 +113,22 @@ static void print_statement(const struct message *message, const struct statemen
 		print_text(message, statement);
 }
 
+enum { OUTPUT_FAILED = 702 };
+
+/* `perfpipe … | head` is no failure: whoever reads our output has what he wanted. */
+static bool has_reader_left(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 int message_error(const struct message *message, struct error *err)
 {
 	int number = error_get_number(err);
+	if (number == OUTPUT_FAILED && has_reader_left()) {
+		error_free(err);
+		return EXIT_CODE_DONE;
+	}
 	struct statement statement = {
 		.severity = "error",
 		.color = "\033[1;31m",

@@ -12,18 +12,27 @@
 #include "base/mem.h"
 #include "pipeline/json_text.h"
 
-enum { COMM_BYTES = 16, MAX_PENDING = 1 << 16 };
+enum { COMM_BYTES = 16, MAX_PENDING = 1 << 16, MAX_PENDING_BYTES = 8 << 20 };
+/* From the record with the command line to the COMM of the same exec. */
+enum { PAIR_NS = 10000000 };
 
-/* An exec known by its COMM record; the record with its command line comes behind it, or never. */
+/*
+ * Half of an exec. Its COMM comes first where the tracepoint is watched, the record with the
+ * command line may come first elsewhere; either may be lost.
+ */
 struct pending {
 	uint64_t time_ns;
 	uint32_t pid;
 	char comm[COMM_BYTES];
+	uint8_t *exec; /* the record, NULL when it is the COMM that came */
+	uint32_t exec_bytes;
 };
 
 struct process_log {
 	FILE *out;
+	enum process_log_scope scope;
 	struct hash_map pending; /* pid → struct pending *, at most MAX_PENDING */
+	size_t pending_bytes;	 /* of their records */
 	uint64_t n_lines, n_none, n_cut;
 };
 
@@ -39,13 +48,21 @@ struct exec_line {
 	bool is_argv_cut;
 };
 
-struct process_log *process_log_new(int fd)
+struct process_log *process_log_new(int fd, enum process_log_scope scope)
 {
 	struct process_log *log = mem_zalloc(1, sizeof(*log));
+	log->scope = scope;
 	int own = dup(fd);
 	log->out = own >= 0 ? fdopen(own, "w") : NULL;
 	hash_map_init(&log->pending);
 	return log;
+}
+
+static void free_one(struct pending *pending)
+{
+	if (pending)
+		mem_free(pending->exec);
+	mem_free(pending);
 }
 
 static void free_pending(struct process_log *log)
@@ -54,7 +71,7 @@ static void free_pending(struct process_log *log)
 	uint64_t pid;
 	uint64_t *value;
 	while (hash_map_next(&log->pending, &iterator, &pid, &value))
-		mem_free((void *)(uintptr_t)*value);
+		free_one((struct pending *)(uintptr_t)*value);
 	hash_map_clear(&log->pending);
 }
 
@@ -115,10 +132,34 @@ static struct pending *take_pending(struct process_log *log, uint32_t pid)
 		return NULL;
 	struct pending *pending = (struct pending *)(uintptr_t)*value;
 	hash_map_remove(&log->pending, pid);
+	log->pending_bytes -= pending->exec_bytes;
 	return pending;
 }
 
-static void write_without_argv(struct process_log *log, struct pending *pending)
+/* False when the record's fields do not fit its size. */
+static bool read_exec(const uint8_t *record, size_t size, struct exec_line *line)
+{
+	struct cursor c = cursor_make(record, size, false);
+	struct perf_record_perfpipe_exec head;
+	const uint8_t *bytes = cursor_bytes(&c, sizeof(head));
+	if (!bytes)
+		return false;
+	memcpy(&head, bytes, sizeof(head));
+	*line = (struct exec_line){
+		.time_ns = head.time_ns,
+		.pid = head.pid,
+		.argv = (const char *)cursor_bytes(&c, head.argv_bytes),
+		.argv_bytes = head.argv_bytes,
+		.source = head.source,
+		.is_argv_cut = head.is_argv_cut,
+	};
+	line->cgroup = cursor_string(&c, cursor_left(&c));
+	line->exe = cursor_string(&c, cursor_left(&c));
+	return cursor_is_ok(&c);
+}
+
+/* The other half did not come. Takes pending, which may be NULL. */
+static void write_half(struct process_log *log, struct pending *pending)
 {
 	if (!pending)
 		return;
@@ -126,8 +167,11 @@ static void write_without_argv(struct process_log *log, struct pending *pending)
 				 .pid = pending->pid,
 				 .comm = pending->comm,
 				 .source = PERF_EXEC_UNKNOWN};
-	write_line(log, &line);
-	mem_free(pending);
+	if (pending->exec && read_exec(pending->exec, pending->exec_bytes, &line))
+		write_line(log, &line);
+	else if (log->scope == PROCESS_LOG_ALL)
+		write_line(log, &line);
+	free_one(pending);
 }
 
 static void write_all_pending(struct process_log *log)
@@ -136,12 +180,25 @@ static void write_all_pending(struct process_log *log)
 	uint64_t pid;
 	uint64_t *value;
 	while (hash_map_next(&log->pending, &iterator, &pid, &value))
-		write_without_argv(log, (struct pending *)(uintptr_t)*value);
+		write_half(log, (struct pending *)(uintptr_t)*value);
 	hash_map_clear(&log->pending);
+	log->pending_bytes = 0;
+}
+
+static struct pending *add_pending(struct process_log *log, uint32_t pid, uint64_t time_ns)
+{
+	if (log->pending.n >= MAX_PENDING || log->pending_bytes > MAX_PENDING_BYTES)
+		write_all_pending(log);
+	struct pending *pending = mem_zalloc(1, sizeof(*pending));
+	pending->time_ns = time_ns;
+	pending->pid = pid;
+	*hash_map_put(&log->pending, pid, NULL) = (uint64_t)(uintptr_t)pending;
+	return pending;
 }
 
 static void add_comm(struct process_log *log, const struct perf_record *record)
 {
+	struct exec_line line;
 	if (record->is_synthetic || !(record->misc & PERF_RECORD_MISC_COMM_EXEC))
 		return;
 	struct cursor c = cursor_make(record->bytes, record->size, false);
@@ -149,45 +206,40 @@ static void add_comm(struct process_log *log, const struct perf_record *record)
 	uint32_t pid = cursor_u32(&c);
 	cursor_skip(&c, sizeof(uint32_t));
 	const char *comm = cursor_string(&c, COMM_BYTES);
-	if (!cursor_is_ok(&c))
+	/* Pid 0: outside of our PID namespace, where nothing tells one from the other. */
+	if (!cursor_is_ok(&c) || pid == 0)
 		return;
-	write_without_argv(log, take_pending(log, pid));
-	if (log->pending.n >= MAX_PENDING)
-		write_all_pending(log);
-	struct pending *pending = mem_zalloc(1, sizeof(*pending));
-	pending->time_ns = record->time_ns;
-	pending->pid = pid;
+	struct pending *pending = take_pending(log, pid);
+	if (pending && pending->exec && record->time_ns >= pending->time_ns &&
+	    record->time_ns - pending->time_ns <= PAIR_NS &&
+	    read_exec(pending->exec, pending->exec_bytes, &line)) {
+		line.comm = comm;
+		write_line(log, &line);
+		free_one(pending);
+		return;
+	}
+	write_half(log, pending);
+	pending = add_pending(log, pid, record->time_ns);
 	snprintf(pending->comm, sizeof(pending->comm), "%s", comm);
-	*hash_map_put(&log->pending, pid, NULL) = (uint64_t)(uintptr_t)pending;
 }
 
 static void add_exec(struct process_log *log, const struct perf_record *record)
 {
-	struct cursor c = cursor_make(record->bytes, record->size, false);
-	struct perf_record_perfpipe_exec head;
-	const uint8_t *bytes = cursor_bytes(&c, sizeof(head));
-	if (!bytes)
+	struct exec_line line;
+	if (!read_exec(record->bytes, record->size, &line) || line.pid == 0)
 		return;
-	memcpy(&head, bytes, sizeof(head));
-	const char *argv = (const char *)cursor_bytes(&c, head.argv_bytes);
-	const char *cgroup = cursor_string(&c, cursor_left(&c));
-	const char *exe = cursor_string(&c, cursor_left(&c));
-	if (!cursor_is_ok(&c))
+	struct pending *pending = take_pending(log, line.pid);
+	if (pending && !pending->exec) {
+		line.comm = pending->comm;
+		write_line(log, &line);
+		free_one(pending);
 		return;
-	struct pending *pending = take_pending(log, head.pid);
-	struct exec_line line = {
-		.time_ns = head.time_ns,
-		.pid = head.pid,
-		.comm = pending ? pending->comm : NULL,
-		.argv = argv,
-		.argv_bytes = head.argv_bytes,
-		.cgroup = cgroup,
-		.exe = exe,
-		.source = head.source,
-		.is_argv_cut = head.is_argv_cut,
-	};
-	write_line(log, &line);
-	mem_free(pending);
+	}
+	write_half(log, pending);
+	pending = add_pending(log, line.pid, line.time_ns);
+	pending->exec = mem_copy(record->bytes, record->size);
+	pending->exec_bytes = record->size;
+	log->pending_bytes += record->size;
 }
 
 static void add_exit(struct process_log *log, const struct perf_record *record)
@@ -198,7 +250,7 @@ static void add_exit(struct process_log *log, const struct perf_record *record)
 	cursor_skip(&c, sizeof(uint32_t)); /* ppid */
 	uint32_t tid = cursor_u32(&c);
 	if (cursor_is_ok(&c) && pid == tid)
-		write_without_argv(log, take_pending(log, pid));
+		write_half(log, take_pending(log, pid));
 }
 
 static struct error *check(const struct process_log *log)

@@ -15,8 +15,14 @@
 
 struct process_log;
 
+/*
+ * The side band of a cgroup's recording is of the whole host, while its exec records are of the
+ * cgroup: the execs of a target are those that have a record.
+ */
+enum process_log_scope { PROCESS_LOG_ALL, PROCESS_LOG_TARGET };
+
 /* fd is borrowed. */
-struct process_log *process_log_new(int fd);
+struct process_log *process_log_new(int fd, enum process_log_scope scope);
 void process_log_free(struct process_log *log);
 /* A perf_record_sink_fn; context is the log. Records in native byte order. */
 struct error *process_log_add(void *context, const struct perf_record *records, size_t n) MUST_USE;

@@ -435,7 +435,7 @@ static void add_sample(struct maker *m, uint32_t index)
 {
 	const struct profile_sample *sample = &m->profile->samples.items[index];
 	struct report_table *table = m->table;
-	int64_t value = profile_values(m->profile, index)[m->column];
+	int64_t value = profile_value(m->profile, index, m->column);
 	table->total = add(table->total, magnitude(value));
 	if (!m->is_set_kept[sample->label_set] || !see_names(m, index, sample->stack))
 		return;

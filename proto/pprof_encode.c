@@ -174,6 +174,14 @@ static void put_stack(struct writer *w, const struct profile_stack_node *nodes, 
 	}
 }
 
+static void put_zeros(struct writer *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		make_room(w, 1);
+		*w->next++ = 0;
+	}
+}
+
 static void put_sample(struct writer *w, const struct profile *profile, uint32_t index)
 {
 	const struct profile_sample *sample = &profile->samples.items[index];
@@ -181,10 +189,12 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 	const struct profile_label_set *set = &profile->label_sets.items[sample->label_set];
 	const struct profile_label *labels = profile->labels.items + set->first;
 	const int64_t *values = profile_values(profile, index);
-	uint32_t n_values = profile->sample_types.n;
+	uint32_t n_values = profile_row_width(profile);
+	uint32_t n_before = profile_first_column(profile, index);
+	uint32_t n_zeros = profile->sample_types.n - n_values; /* before and behind the row */
 
 	size_t stack = stack_bytes(nodes, sample->stack);
-	size_t row = 0;
+	size_t row = n_zeros;
 	for (uint32_t i = 0; i < n_values; i++)
 		row += protobuf_wire_varint_bytes((uint64_t)values[i]);
 	put_header(w, PPROF_PROFILE_SAMPLE,
@@ -193,10 +203,12 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 	if (stack)
 		put_stack(w, nodes, sample->stack, stack);
 	put_header(w, PPROF_SAMPLE_VALUE, row);
+	put_zeros(w, n_before);
 	for (uint32_t i = 0; i < n_values; i++) {
 		make_room(w, PROTOBUF_WIRE_VARINT_MAX);
 		w->next = protobuf_wire_put(w->next, (uint64_t)values[i]);
 	}
+	put_zeros(w, n_zeros - n_before);
 	for (uint32_t i = 0; i < set->n; i++) {
 		if (!is_label_empty(&labels[i]))
 			put_label(w, &labels[i]);

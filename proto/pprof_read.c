@@ -25,7 +25,7 @@ enum {
 	MAX_STRING_BYTES = 4 << 20,
 	MAX_LABELS = 4096, /* of one sample */
 	MAX_LINES = 65536, /* of one location */
-	MAX_SAMPLE_TYPES = 1024,
+	MAX_SAMPLE_TYPES = 1 << 16,
 	MEMORY_RATIO = 4,
 	MEMORY_FREE_BYTES = 48 << 20,
 	MEMORY_CHECK_INTERVAL = 4096, /* elements: strings, messages, frames */

@@ -16,7 +16,7 @@
 #include "proto/stack_index.h"
 #include "proto/utf8.h"
 
-enum { FIRST_CAPACITY = 16, PATH_BATCH = 64 };
+enum { FIRST_CAPACITY = 16, PATH_BATCH = 64, LARGE_FROM_BYTES = 1 << 20 };
 
 /* The chain that profile_stack_path saw last, root first. */
 struct last_path {
@@ -39,9 +39,21 @@ struct profile_index {
 	uint64_t seed; /* order never depends on it */
 };
 
+/*
+ * By doubling, and by a quarter once an array is large: the system moves its pages then instead of
+ * copying them, and what is not needed yet is not held.
+ */
+static uint64_t next_capacity(uint64_t capacity, size_t element_bytes)
+{
+	if (!capacity)
+		return FIRST_CAPACITY;
+	bool is_large = capacity * element_bytes >= LARGE_FROM_BYTES;
+	return is_large ? capacity + capacity / 4 : capacity * 2;
+}
+
 static void grow(void **items, uint32_t *capacity, uint64_t want, size_t element_bytes)
 {
-	uint64_t grown = *capacity ? (uint64_t)*capacity * 2 : FIRST_CAPACITY;
+	uint64_t grown = next_capacity(*capacity, element_bytes);
 	if (grown < want)
 		grown = want;
 	if (grown > UINT32_MAX)
@@ -120,6 +132,7 @@ void profile_free(struct profile *profile)
 	mem_free(profile->label_sets.items);
 	mem_free(profile->samples.items);
 	mem_free(profile->values.items);
+	mem_free(profile->first_columns.items);
 	mem_free(profile->comments.items);
 	intern_fini(&profile->strings);
 	arena_fini(&profile->arena);
@@ -150,7 +163,7 @@ size_t profile_memory_bytes(const struct profile *profile)
 	       USED_BYTES(&profile->locations) + USED_BYTES(&profile->stacks) +
 	       USED_BYTES(&profile->labels) + USED_BYTES(&profile->label_sets) +
 	       USED_BYTES(&profile->samples) + USED_BYTES(&profile->values) +
-	       USED_BYTES(&profile->comments);
+	       USED_BYTES(&profile->first_columns) + USED_BYTES(&profile->comments);
 }
 
 uint32_t profile_string_n(struct profile *profile, const char *text, size_t size)
@@ -173,7 +186,7 @@ uint32_t profile_string(struct profile *profile, const char *text)
 
 void profile_add_sample_type(struct profile *profile, const char *type, const char *unit)
 {
-	assert(profile->samples.n == 0);
+	assert(profile->samples.n == 0 || profile->row_width);
 	RESERVE(&profile->sample_types, 1);
 	profile->sample_types.items[profile->sample_types.n++] = (struct profile_value_type){
 		.type = profile_string(profile, type),
@@ -393,40 +406,98 @@ uint32_t profile_label_set(struct profile *profile, const struct profile_label *
 	return profile->label_sets.n - 1;
 }
 
-void profile_prefetch_sample(const struct profile *profile, uint32_t stack, uint32_t label_set)
+static uint32_t hash_row(const struct profile_index *index, uint32_t stack, uint32_t label_set,
+			 uint32_t first_column)
 {
-	const struct profile_index *index = profile->index;
-	index_table_prefetch(&index->samples, hash_pair(index->seed, stack, label_set));
+	return hash_pair(index->seed ^ first_column, stack, label_set);
 }
 
-uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
-			    const int64_t *values)
+void profile_set_row_width(struct profile *profile, uint32_t width)
 {
-	struct index_table *table = &profile->index->samples;
-	uint32_t n_values = profile->sample_types.n;
-	uint32_t hash = hash_pair(profile->index->seed, stack, label_set);
+	assert(profile->samples.n == 0);
+	profile->row_width = width;
+}
+
+void profile_prefetch_row(const struct profile *profile, uint32_t stack, uint32_t label_set,
+			  uint32_t first_column)
+{
+	const struct profile_index *index = profile->index;
+	index_table_prefetch(&index->samples, hash_row(index, stack, label_set, first_column));
+}
+
+/* The sample is new. */
+static void put_row(struct profile *profile, uint32_t hash, uint32_t stack, uint32_t label_set,
+		    uint32_t first_column)
+{
+	uint32_t width = profile_row_width(profile);
+	index_table_reserve(&profile->index->samples, 1);
+	RESERVE(&profile->samples, 1);
+	RESERVE(&profile->values, width);
+	profile->samples.items[profile->samples.n++] =
+		(struct profile_sample){.stack = stack, .label_set = label_set};
+	for (uint32_t column = 0; column < width; column++)
+		profile->values.items[profile->values.n++] = 0;
+	if (profile->row_width) {
+		RESERVE(&profile->first_columns, 1);
+		profile->first_columns.items[profile->first_columns.n++] = first_column;
+	}
+	index_table_put(&profile->index->samples, hash, profile->samples.n);
+}
+
+uint32_t profile_add_row(struct profile *profile, uint32_t stack, uint32_t label_set,
+			 uint32_t first_column)
+{
+	const struct index_table *table = &profile->index->samples;
+	uint32_t hash = hash_row(profile->index, stack, label_set, first_column);
 	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
 	     i = (i + 1) & table->mask) {
 		struct index_slot slot = table->slots[i];
 		if (slot.hash != hash)
 			continue;
 		struct profile_sample sample = profile->samples.items[slot.value - 1];
-		if (sample.stack != stack || sample.label_set != label_set)
-			continue;
-		int64_t *row = profile_values(profile, slot.value - 1);
-		for (uint32_t column = 0; column < n_values; column++)
-			row[column] = (int64_t)((uint64_t)row[column] + (uint64_t)values[column]);
-		return slot.value - 1;
+		if (sample.stack == stack && sample.label_set == label_set &&
+		    profile_first_column(profile, slot.value - 1) == first_column)
+			return slot.value - 1;
 	}
-	index_table_reserve(table, 1);
-	RESERVE(&profile->samples, 1);
-	RESERVE(&profile->values, n_values);
-	profile->samples.items[profile->samples.n++] =
-		(struct profile_sample){.stack = stack, .label_set = label_set};
-	for (uint32_t column = 0; column < n_values; column++)
-		profile->values.items[profile->values.n++] = values[column];
-	index_table_put(table, hash, profile->samples.n);
+	put_row(profile, hash, stack, label_set, first_column);
 	return profile->samples.n - 1;
+}
+
+uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
+			    const int64_t *values)
+{
+	uint32_t index = profile_add_row(profile, stack, label_set, 0);
+	int64_t *row = profile_values(profile, index);
+	for (uint32_t column = 0; column < profile_row_width(profile); column++)
+		row[column] = (int64_t)((uint64_t)row[column] + (uint64_t)values[column]);
+	return index;
+}
+
+void profile_move_rows(struct profile *profile, uint32_t width, const uint32_t *new_column)
+{
+	uint32_t old_width = profile_row_width(profile), n_samples = profile->samples.n;
+	uint32_t n_kept = old_width < width ? old_width : width;
+	int64_t *old_values = profile->values.items;
+	profile->values.items = NULL;
+	profile->values.n = profile->values.capacity = 0;
+	RESERVE(&profile->values, (uint64_t)n_samples * width + 1);
+	RESERVE(&profile->first_columns, n_samples);
+	index_table_fini(&profile->index->samples);
+	index_table_reserve(&profile->index->samples, n_samples + 1);
+	for (uint32_t i = 0; i < n_samples; i++) {
+		uint32_t column = new_column[profile_first_column(profile, i)];
+		struct profile_sample sample = profile->samples.items[i];
+		profile->first_columns.items[i] = column;
+		for (uint32_t v = 0; v < width; v++)
+			profile->values.items[profile->values.n++] =
+				v < n_kept ? old_values[(size_t)i * old_width + v] : 0;
+		index_table_put(&profile->index->samples,
+				hash_row(profile->index, sample.stack, sample.label_set, column),
+				i + 1);
+	}
+	profile->first_columns.n = n_samples;
+	profile->row_width = width;
+	mem_free(old_values);
 }
 
 void profile_add_comment(struct profile *profile, const char *text)

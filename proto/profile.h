@@ -63,7 +63,7 @@ struct profile_label {
 	int64_t num;
 	uint32_t unit; /* string, numbers only */
 	bool is_number;
-	uint8_t reserved[7]; /* 0; named so that equal labels are equal bytes */
+	uint8_t reserved[3]; /* 0; named so that equal labels are equal bytes */
 };
 
 /* Labels of a sample, interned as a set: equal sets have equal indices. */
@@ -100,7 +100,13 @@ struct profile {
 	PROFILE_ARRAY(struct profile_label) labels;
 	PROFILE_ARRAY(struct profile_label_set) label_sets; /* [0] is the empty set */
 	PROFILE_ARRAY(struct profile_sample) samples;
-	PROFILE_ARRAY(int64_t) values;	  /* samples.n rows of sample_types.n columns */
+	PROFILE_ARRAY(int64_t) values; /* samples.n rows */
+	/*
+	 * 0: a row has all columns. Else it has this many, from column first_columns[sample] on,
+	 * and all others are 0: what many events make of a profile is mostly zeros.
+	 */
+	uint32_t row_width;
+	PROFILE_ARRAY(uint32_t) first_columns;
 	PROFILE_ARRAY(uint32_t) comments; /* strings */
 	struct profile_value_type period_type;
 	int64_t period;
@@ -154,17 +160,48 @@ uint32_t profile_label_set(struct profile *profile, const struct profile_label *
  */
 uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t label_set,
 			    const int64_t *values);
-/* Starts to load what profile_add_sample will look at; worth it a few samples ahead. */
-void profile_prefetch_sample(const struct profile *profile, uint32_t stack, uint32_t label_set);
+/*
+ * Rows of this many columns from now on; only while there are no samples. Sample types may then be
+ * added at any time.
+ */
+void profile_set_row_width(struct profile *profile, uint32_t width);
+/*
+ * The row of this stack, label set and first column (interned), zeros when it is new; with a row
+ * width of 0 first_column is 0. Returns the sample's index.
+ */
+uint32_t profile_add_row(struct profile *profile, uint32_t stack, uint32_t label_set,
+			 uint32_t first_column);
+/* Starts to load what profile_add_row will look at; worth it a few samples ahead. */
+void profile_prefetch_row(const struct profile *profile, uint32_t stack, uint32_t label_set,
+			  uint32_t first_column);
+/*
+ * Gives every sample a new row: width columns from new_column[its first column] on. What the old
+ * and the new width share of its values is kept.
+ */
+void profile_move_rows(struct profile *profile, uint32_t width, const uint32_t *new_column);
 void profile_add_comment(struct profile *profile, const char *text);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
 	return intern_text(&profile->strings, string);
 }
+static inline uint32_t profile_row_width(const struct profile *profile)
+{
+	return profile->row_width ? profile->row_width : profile->sample_types.n;
+}
 /* Row of a sample's values. Valid until the next sample is added. */
 static inline int64_t *profile_values(const struct profile *profile, uint32_t sample)
 {
-	return profile->values.items + (size_t)sample * profile->sample_types.n;
+	return profile->values.items + (size_t)sample * profile_row_width(profile);
+}
+/* Column of the row's first value. */
+static inline uint32_t profile_first_column(const struct profile *profile, uint32_t sample)
+{
+	return profile->row_width ? profile->first_columns.items[sample] : 0;
+}
+static inline int64_t profile_value(const struct profile *profile, uint32_t sample, uint32_t column)
+{
+	uint32_t i = column - profile_first_column(profile, sample);
+	return i < profile_row_width(profile) ? profile_values(profile, sample)[i] : 0;
 }
 /* Moves the mapping to the front (pprof takes the first one for the main binary); locations follow.
  */

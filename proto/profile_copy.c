@@ -159,6 +159,7 @@ void profile_copy_begin(struct profile_copy *copy)
 		profile_add_sample_type(to, profile_text(from, type.type),
 					profile_text(from, type.unit));
 	}
+	profile_set_row_width(to, from->row_width);
 	to->period_type.type = copy_string(copy, from->period_type.type);
 	to->period_type.unit = copy_string(copy, from->period_type.unit);
 	to->period = from->period;
@@ -180,7 +181,12 @@ void profile_copy_sample(struct profile_copy *copy, uint32_t sample, const uint3
 	struct profile_sample old = copy->from->samples.items[sample];
 	uint32_t stack = copy_stack(copy, old.stack);
 	uint32_t labels = copy_labels(copy, old.label_set, dropped_keys, n_dropped);
-	(void)profile_add_sample(copy->to, stack, labels, profile_values(copy->from, sample));
+	uint32_t first_column = profile_first_column(copy->from, sample);
+	uint32_t row = profile_add_row(copy->to, stack, labels, first_column);
+	const int64_t *from = profile_values(copy->from, sample);
+	int64_t *to = profile_values(copy->to, row);
+	for (uint32_t i = 0; i < profile_row_width(copy->from); i++)
+		to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)from[i]);
 }
 
 /* Bytes of a length-delimited field. */
@@ -283,8 +289,8 @@ uint64_t profile_copy_cost(const struct profile_copy *copy, uint32_t sample)
 			others += location_cost(copy, location);
 		}
 	}
-	uint64_t row = 0;
-	for (uint32_t i = 0; i < from->sample_types.n; i++)
+	uint64_t row = from->sample_types.n - profile_row_width(from);
+	for (uint32_t i = 0; i < profile_row_width(from); i++)
 		row += protobuf_wire_varint_bytes((uint64_t)profile_values(from, sample)[i]);
 	uint64_t labels = labels_cost(copy, old.label_set, &others);
 	return message_bytes(message_bytes(stack) + message_bytes(row) + labels) + others;

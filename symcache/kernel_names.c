@@ -60,6 +60,23 @@ static bool relocate(struct kernel_names *names, const struct kernel_query *quer
 	return true;
 }
 
+static uint64_t find_relocation_symbol(const struct kernel_names *names,
+				       const struct kernel_query *query)
+{
+	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
+	return strcmp(symbol, "_stext") == 0 ? names->kallsyms.stext : names->kallsyms.text;
+}
+
+/*
+ * `perf record -o -` writes no build-id of the kernel. The same host and release with the kernel's
+ * text at the same (mostly random) address is the same boot, or the same build at least.
+ */
+static bool is_where_it_lay(const struct kernel_names *names, const struct kernel_query *query)
+{
+	return names->has_kallsyms && !names->kallsyms.is_hidden && query->text_start &&
+	       find_relocation_symbol(names, query) == query->text_start;
+}
+
 /* is_given: the user named the file, so it is of the kernel asked for. */
 static bool select_kallsyms(struct kernel_names *names, const struct kernel_query *query,
 			    bool is_given)
@@ -67,9 +84,7 @@ static bool select_kallsyms(struct kernel_names *names, const struct kernel_quer
 	if (!names->has_kallsyms || names->kallsyms.is_hidden || !names->kallsyms.ranges.n)
 		return false;
 	names->offset = 0;
-	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
-	uint64_t start =
-		strcmp(symbol, "_stext") == 0 ? names->kallsyms.stext : names->kallsyms.text;
+	uint64_t start = find_relocation_symbol(names, query);
 	if (!query->is_this_host && !relocate(names, query, start) && !is_given)
 		return false;
 	names->uses_kallsyms = true;
@@ -107,9 +122,11 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 	}
 	struct build_id host = kernel_names_host_build_id();
 	bool is_host = query->is_this_host || build_id_equal(&host, &query->build_id);
-	bool may_use_kallsyms = is_host || config->kallsyms;
-	if (may_use_kallsyms)
+	bool may_be_host = query->is_same_release && !build_id_is_set(&query->build_id);
+	if (is_host || may_be_host || config->kallsyms)
 		read_kallsyms(names, config->kallsyms ? config->kallsyms : "/proc/kallsyms");
+	bool may_use_kallsyms =
+		is_host || config->kallsyms || (may_be_host && is_where_it_lay(names, query));
 	names->reason = SYMBOL_FOUND;
 	if (may_use_kallsyms && select_kallsyms(names, query, config->kallsyms))
 		return;

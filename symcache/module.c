@@ -93,6 +93,14 @@ static bool has_other_generation(int fd, uint64_t wanted)
 	return (uint32_t)generation != (uint32_t)wanted;
 }
 
+/* Overwritten in place, a file keeps its inode. */
+static bool is_younger(const struct stat *st, uint64_t recorded_at_ns)
+{
+	uint64_t modified_ns =
+		(uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+	return recorded_at_ns && modified_ns > recorded_at_ns;
+}
+
 static enum module_state judge_inode(int fd, const struct module_query *query)
 {
 	struct stat st;
@@ -100,7 +108,8 @@ static enum module_state judge_inode(int fd, const struct module_query *query)
 		return MODULE_NOT_CONFIRMED;
 	bool is_same = st.st_ino == query->inode && major(st.st_dev) == query->device_major &&
 		       minor(st.st_dev) == query->device_minor &&
-		       !has_other_generation(fd, query->inode_generation);
+		       !has_other_generation(fd, query->inode_generation) &&
+		       !is_younger(&st, query->recorded_at_ns);
 	return is_same ? MODULE_OK : MODULE_REPLACED;
 }
 

@@ -53,6 +53,9 @@ struct module_query {
 	uint32_t device_major, device_minor;
 	uint64_t inode, inode_generation;
 	bool has_inode;
+	/* Wall time (ns) by which the recording was made: a file without a build-id that was
+	 * written to after that is another one. 0 = any will do. */
+	uint64_t recorded_at_ns;
 };
 
 /* Why the file behind a module is or is not used. */
@@ -123,7 +126,9 @@ struct kernel_query {
 	struct build_id build_id; /* empty when unknown */
 	const char *os_release;	  /* NULL when unknown */
 	bool is_this_host;	  /* live: names of the running kernel are right by definition */
-	uint64_t text_start;	  /* recorded address of relocation_symbol, 0 when unknown */
+	bool is_same_release; /* host, release and machine are this host's: taken for it, in want of
+				 a build-id, when the relocation symbol lies where it lay */
+	uint64_t text_start;  /* recorded address of relocation_symbol, 0 when unknown */
 	const char *relocation_symbol; /* "_text" or "_stext", NULL when unknown */
 };
 

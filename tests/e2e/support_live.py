@@ -231,6 +231,16 @@ def perf_record(*words, **how):
     return Recorder("record", "-N", "-q", "-e", "cpu-clock", *words, program=find_perf(), **how)
 
 
+def perf_recorded(path, *words):
+    """perf record of a command, to its end. This perf now and then dies while it writes its header."""
+    for _ in range(5):
+        recorder = perf_record("-g", "-o", path, *words)
+        messages = recorder.wait()
+        if recorder.process.returncode >= 0:
+            return path
+    raise Skip("perf record dies: " + messages.strip()[-200:])
+
+
 def nm(path):
     """[(start, end, name)] of the functions in a file, by address."""
     need("nm")

@@ -93,10 +93,9 @@ static void dump_samples(const struct profile *profile, struct buf *out)
 	size_t start = out->size;
 	for (uint32_t i = 0; i < profile->samples.n; i++) {
 		struct profile_sample sample = profile->samples.items[i];
-		const int64_t *values = profile_values(profile, i);
 		must(buf_printf(out, "sample"));
 		for (uint32_t v = 0; v < profile->sample_types.n; v++)
-			must(buf_printf(out, " %" PRId64, values[v]));
+			must(buf_printf(out, " %" PRId64, profile_value(profile, i, v)));
 		dump_labels(profile, sample.label_set, out);
 		must(buf_printf(out, " | "));
 		profile_dump_stack(profile, sample.stack, out);

@@ -79,12 +79,9 @@ static void check_profile(const struct profile *profile)
 static uint64_t count_samples(const struct profile *profile)
 {
 	uint64_t n = 0;
-	for (uint32_t i = 0; i < profile->samples.n; i++) {
-		const int64_t *values = profile_values(profile, i);
-		uint32_t columns = profile->sample_types.n;
-		for (uint32_t c = 0; c<columns; c += columns> 3 ? 2 : columns)
-			n += (uint64_t)values[c];
-	}
+	/* Each row is of one event, its count comes first. */
+	for (uint32_t i = 0; i < profile->samples.n; i++)
+		n += (uint64_t)profile_values(profile, i)[0];
 	return n;
 }
 

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,41 @@ static void file_writer_without_commit_leaves_the_old_file(void **state)
 	file_writer_close(&zeroed);
 }
 
+static bool has_nameless_files(void)
+{
+	int fd = open(".", O_TMPFILE | O_WRONLY, 0600);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void file_writer_leaves_nothing_when_the_program_is_killed(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		struct file_writer writer;
+		error_free(file_writer_open("out", &writer));
+		file_writer_discard_all();
+		kill(getpid(), SIGKILL);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(n_files(), 0);
+	if (!has_nameless_files())
+		return;
+	struct file_writer writer;
+	assert_null(file_writer_open("out", &writer));
+	assert_int_equal(n_files(), 0);
+	assert_null(file_write(writer.fd, "new", 3));
+	assert_null(file_writer_commit(&writer));
+	assert_int_equal(n_files(), 1);
+	file_writer_discard_all();
+	assert_content("out", "new");
+	file_writer_close(&writer);
+}
+
 static void file_writer_keeps_the_mode_of_a_replaced_file(void **state)
 {
 	(void)state;
@@ -371,6 +407,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(file_writer_without_commit_leaves_the_old_file,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			file_writer_leaves_nothing_when_the_program_is_killed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(file_writer_keeps_the_mode_of_a_replaced_file,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(file_writer_follows_symlinks_to_the_real_file,

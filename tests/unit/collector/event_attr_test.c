@@ -231,7 +231,7 @@ static void side_band_has_the_same_trailer_and_no_samples(void **state)
 	assert_int_equal(side_band.config, PERF_COUNT_SW_DUMMY);
 	assert_int_equal(side_band.sample_type, sample.sample_type);
 	assert_true(perf_attr_has(&side_band, PERF_ATTR_MMAP2));
-	assert_true(perf_attr_has(&side_band, PERF_ATTR_BUILD_ID));
+	assert_false(perf_attr_has(&side_band, PERF_ATTR_BUILD_ID));
 	assert_true(perf_attr_has(&side_band, PERF_ATTR_COMM_EXEC));
 	assert_true(perf_attr_has(&side_band, PERF_ATTR_TASK));
 	assert_false(perf_attr_has(&keeper, PERF_ATTR_MMAP2));

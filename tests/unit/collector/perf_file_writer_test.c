@@ -122,9 +122,12 @@ static struct record_source *open_fake(const struct perf_source_info *info, stru
 	return fake_source_new(info, bytes->data, bytes->size);
 }
 
+enum ending { FINISHED, KILLED, FINISHED_WITH_MANY_IDS };
+
 /* The file's name; the caller removes it. */
-static void write_file(char path[], unsigned n_samples)
+static void write_file(char path[], unsigned n_samples, enum ending ending)
 {
+	static uint64_t many_ids[1000] = {11, 12};
 	struct perf_source_info info = make_info();
 	struct buf bytes CLEANUP(buf_fini);
 	struct perf_file_writer *writer;
@@ -139,7 +142,14 @@ static void write_file(char path[], unsigned n_samples)
 		;
 	assert_int_equal(error_get_code(err), ERROR_NO_ENTRY);
 	error_free(err);
-	assert_null(perf_file_writer_finish(writer));
+	if (ending == FINISHED_WITH_MANY_IDS) { /* CPUs came and went */
+		for (unsigned i = 2; i < 1000; i++)
+			many_ids[i] = 1000 + i;
+		events[0].ids = many_ids;
+		events[0].n_ids = 1000;
+	}
+	if (ending != KILLED)
+		assert_null(perf_file_writer_finish(writer));
 	perf_file_writer_close(writer);
 	record_source_close(source);
 }
@@ -180,7 +190,7 @@ static void own_reader_reads_what_was_written(void **state)
 	struct error *err;
 	size_t n_warnings;
 
-	write_file(path, N);
+	write_file(path, N, FINISHED);
 	for (unsigned i = 0; i < N; i++)
 		want[i % 3 == 2] += 10 + i;
 	err = collector_open_file(path, &options, &source);
@@ -220,6 +230,80 @@ static void own_reader_reads_what_was_written(void **state)
 	unlink(path);
 }
 
+/* Samples that our reader finds; the first of its warnings or its error, 0 when there is none. */
+static uint64_t count_samples(const char *path, int *number_out)
+{
+	struct collector_file_options options = {0};
+	struct record_source *source;
+	struct taken taken = {0};
+	size_t n_warnings;
+	struct error *err = collector_open_file(path, &options, &source);
+
+	if (err) {
+		*number_out = error_get_number(err);
+		error_free(err);
+		return 0;
+	}
+	while (!(err = record_source_drain(source, take, &taken)))
+		;
+	assert_int_equal(error_get_code(err), ERROR_NO_ENTRY);
+	error_free(err);
+	const struct collector_warning *warnings = collector_file_warnings(source, &n_warnings);
+	*number_out = n_warnings ? warnings[0].number : 0;
+	record_source_close(source);
+	return taken.n_samples;
+}
+
+static void what_a_cut_leaves_is_read(void **state)
+{
+	(void)state;
+	enum { N = 9000, SAMPLE_BYTES = 80 };
+	char path[] = "/tmp/perfpipe_writer_XXXXXX";
+	uint64_t n_before = N;
+	int number;
+
+	write_file(path, N, FINISHED);
+	int fd CLEANUP(cleanup_fd) = open(path, O_RDWR | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	for (unsigned percent = 99; percent > 2; percent -= 7) {
+		off_t kept = size * percent / 100;
+		assert_int_equal(ftruncate(fd, kept), 0);
+		uint64_t n = count_samples(path, &number);
+		assert_int_equal(number, 601);
+		assert_true(n <= n_before);
+		/* What stands before the records, and what the cut hit, is no sample. */
+		assert_in_range(n, (uint64_t)kept / SAMPLE_BYTES - 80, N);
+		n_before = n;
+	}
+	unlink(path);
+}
+
+static void what_a_killed_recorder_leaves_is_read(void **state)
+{
+	(void)state;
+	enum { N = 9000, FLUSH = 256 << 10, SAMPLE_BYTES = 80 };
+	char path[] = "/tmp/perfpipe_writer_XXXXXX";
+	int number;
+
+	write_file(path, N, KILLED);
+	/* Only what had been flushed. */
+	assert_in_range(count_samples(path, &number), N - FLUSH / SAMPLE_BYTES - 1, N);
+	assert_int_equal(number, 601);
+	unlink(path);
+}
+
+static void ids_beyond_the_room_are_kept(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/perfpipe_writer_XXXXXX";
+	int number;
+
+	write_file(path, 3000, FINISHED_WITH_MANY_IDS);
+	assert_int_equal(count_samples(path, &number), 3000);
+	assert_int_equal(number, 0);
+	unlink(path);
+}
+
 static void perf_reads_what_was_written(void **state)
 {
 	(void)state;
@@ -230,7 +314,7 @@ static void perf_reads_what_was_written(void **state)
 
 	if (system("perf --version >/dev/null 2>&1") != 0)
 		skip();
-	write_file(path, N);
+	write_file(path, N, FINISHED);
 	snprintf(command, sizeof(command), "perf script -F comm,time,event,period -i %s 2>&1",
 		 path);
 	FILE *script = popen(command, "r");
@@ -287,6 +371,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own_reader_reads_what_was_written),
+		cmocka_unit_test(what_a_cut_leaves_is_read),
+		cmocka_unit_test(what_a_killed_recorder_leaves_is_read),
+		cmocka_unit_test(ids_beyond_the_room_are_kept),
 		cmocka_unit_test(perf_reads_what_was_written),
 		cmocka_unit_test(pipes_and_foreign_records_are_refused),
 		cmocka_unit_test(full_disk_is_an_error),

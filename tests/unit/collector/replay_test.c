@@ -720,6 +720,37 @@ static void replay_recovers_a_recording_whose_recorder_was_killed(void **state)
 	mem_free(want);
 }
 
+/* The table of features was left for later, and what stands behind it is no record. */
+static void replay_ends_an_unfinished_recording_at_the_hole_of_its_table(void **state)
+{
+	(void)state;
+	struct log *want = read_reference();
+	struct perf_data data;
+	make_small(&data, false);
+	struct buf out;
+	write_form(&data, FORM_FILE, &out);
+	size_t n_tail = 16 * data.n_features;
+	for (size_t i = 0; i < data.n_features; i++)
+		n_tail += data.features[i].payload.size;
+	memset(out.data + 48, 0, 8);
+	memset(out.data + out.size - n_tail, 0, 16 * data.n_features);
+	int fd;
+	struct record_source *source = open_bytes(out.data, out.size, &fd);
+	struct log *log = make_log();
+	drain_all(source, log);
+	assert_same(want, log);
+	size_t n;
+	const struct collector_warning *warnings = collector_file_warnings(source, &n);
+	assert_int_equal(n, 1);
+	assert_non_null(strstr(warnings[0].text, "not finished"));
+	mem_free(log);
+	record_source_close(source);
+	close(fd);
+	buf_fini(&out);
+	perf_data_fini(&data);
+	mem_free(want);
+}
+
 static void replay_refuses_a_record_of_size_0_after_what_came_before(void **state)
 {
 	(void)state;
@@ -1016,6 +1047,7 @@ int main(void)
 		cmocka_unit_test(replay_reads_the_intact_part_of_a_file_cut_anywhere),
 		cmocka_unit_test(replay_names_what_is_missing_of_a_cut_file),
 		cmocka_unit_test(replay_recovers_a_recording_whose_recorder_was_killed),
+		cmocka_unit_test(replay_ends_an_unfinished_recording_at_the_hole_of_its_table),
 		cmocka_unit_test(replay_refuses_a_record_of_size_0_after_what_came_before),
 		cmocka_unit_test(replay_refuses_damage_before_the_first_sample),
 		cmocka_unit_test(replay_does_not_follow_absurd_payload_sizes),

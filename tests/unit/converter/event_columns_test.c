@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 #include <string.h>
@@ -51,7 +52,6 @@ static void update(struct fixture *f, const char *only)
 {
 	event_columns_update(&f->columns, &f->source, only, f->profile);
 	assert_true(event_columns_is_current(&f->columns, &f->source));
-	assert_int_equal(f->columns.n_columns, f->profile->sample_types.n);
 }
 
 static void check_column(const struct fixture *f, uint32_t i, const char *type, const char *unit)
@@ -85,7 +85,7 @@ static void event_columns_single_clock_is_cpu_time(void **state)
 		add_event(&f, config ? "task-clock:u" : "cpu-clock", PERF_TYPE_SOFTWARE, config, 99,
 			  true);
 		update(&f, NULL);
-		assert_int_equal(f.columns.n_columns, 2);
+		assert_int_equal(f.profile->sample_types.n, 2);
 		assert_true(f.columns.is_single);
 		check_column(&f, 0, "samples", "count");
 		check_column(&f, 1, "cpu", "nanoseconds");
@@ -113,15 +113,15 @@ static void event_columns_cycles_by_frequency_have_an_estimate_of_time(void **st
 	fixture_init(&f);
 	add_event(&f, "cycles:ppp", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 100, true);
 	update(&f, NULL);
-	assert_int_equal(f.columns.n_columns, 3);
+	assert_int_equal(f.profile->sample_types.n, 3);
 	check_column(&f, 0, "samples", "count");
 	check_column(&f, 1, "cycles", "count");
 	check_column(&f, 2, "cpu", "nanoseconds");
 	check_period(&f, "cpu", "nanoseconds", 10000000);
 	check_default(&f, "cpu");
 	int64_t row[3] = {0};
-	event_columns_add(&f.columns, 0, 123456, row);
-	event_columns_add(&f.columns, 0, 1, row);
+	event_columns_add(&f.columns, 123456, row);
+	event_columns_add(&f.columns, 1, row);
 	assert_int_equal(row[0], 2);
 	assert_int_equal(row[1], 123457);
 	assert_int_equal(row[2], 20000000);
@@ -135,7 +135,7 @@ static void event_columns_cycles_by_period_have_none(void **state)
 	fixture_init(&f);
 	add_event(&f, "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 100000, false);
 	update(&f, NULL);
-	assert_int_equal(f.columns.n_columns, 2);
+	assert_int_equal(f.profile->sample_types.n, 2);
 	check_column(&f, 1, "cycles", "count");
 	check_period(&f, "cycles", "count", 100000);
 	check_default(&f, "cycles");
@@ -153,7 +153,7 @@ static void event_columns_several_events_have_two_each_in_file_order(void **stat
 	add_event(&f, "sched:sched_switch", PERF_TYPE_TRACEPOINT, 300, 1, false);
 	update(&f, NULL);
 	assert_false(f.columns.is_single);
-	assert_int_equal(f.columns.n_columns, 6);
+	assert_int_equal(f.profile->sample_types.n, 6);
 	check_column(&f, 0, "cpu_clock_samples", "count");
 	check_column(&f, 1, "cpu_clock", "nanoseconds");
 	check_column(&f, 2, "page_faults_samples", "count");
@@ -161,11 +161,12 @@ static void event_columns_several_events_have_two_each_in_file_order(void **stat
 	check_column(&f, 4, "sched_sched_switch_samples", "count");
 	check_column(&f, 5, "sched_sched_switch", "count");
 	check_default(&f, "cpu_clock");
-	int64_t row[6] = {0};
-	event_columns_add(&f.columns, 1, 16, row);
-	event_columns_add(&f.columns, 2, 1, row);
-	static const int64_t want[6] = {0, 0, 1, 16, 1, 1};
-	assert_memory_equal(row, want, sizeof(want));
+	assert_int_equal(f.columns.first_column[1], 2);
+	int64_t row[2] = {0};
+	event_columns_add(&f.columns, 16, row);
+	event_columns_add(&f.columns, 1, row);
+	assert_int_equal(row[0], 2);
+	assert_int_equal(row[1], 17);
 	fixture_fini(&f);
 }
 
@@ -179,7 +180,7 @@ static void event_columns_dummy_is_never_a_column(void **state)
 	add_event(&f, "dummy", 10, 0, 1, false);
 	update(&f, NULL);
 	assert_true(f.columns.is_single);
-	assert_int_equal(f.columns.n_columns, 2);
+	assert_int_equal(f.profile->sample_types.n, 2);
 	assert_int_equal(f.columns.first_column[0], EVENT_COLUMN_NONE);
 	assert_int_equal(f.columns.first_column[1], 0);
 	assert_int_equal(f.columns.first_column[2], EVENT_COLUMN_NONE);
@@ -187,7 +188,7 @@ static void event_columns_dummy_is_never_a_column(void **state)
 	/* A probe that happens to begin with that word is not one. */
 	add_event(&f, "dummy_queue:push", PERF_TYPE_TRACEPOINT, 44, 1, false);
 	update(&f, NULL);
-	assert_int_equal(f.columns.n_columns, 4);
+	assert_int_equal(f.profile->sample_types.n, 4);
 	fixture_fini(&f);
 }
 
@@ -209,7 +210,7 @@ static void event_columns_no_event_is_an_empty_count(void **state)
 	struct fixture f;
 	fixture_init(&f);
 	update(&f, NULL);
-	assert_int_equal(f.columns.n_columns, 1);
+	assert_int_equal(f.profile->sample_types.n, 1);
 	check_column(&f, 0, "samples", "count");
 	check_period(&f, "samples", "count", 1);
 	fixture_fini(&f);
@@ -268,7 +269,7 @@ static void event_columns_names_are_reduced(void **state)
 	add_event(&f, longest, PERF_TYPE_RAW, 1, 1, false);
 	add_event(&f, longest, PERF_TYPE_RAW, 2, 1, false);
 	update(&f, NULL);
-	assert_int_equal(f.columns.n_columns, 4);
+	assert_int_equal(f.profile->sample_types.n, 4);
 	fixture_fini(&f);
 }
 
@@ -294,7 +295,7 @@ static void event_columns_only_gives_the_single_form_of_one_event(void **state)
 	check_column(&f, 1, "cpu", "nanoseconds");
 	update(&f, "cycles"); /* both core types add up */
 	assert_int_equal(f.columns.n_used, 2);
-	assert_int_equal(f.columns.n_columns, 3);
+	assert_int_equal(f.profile->sample_types.n, 3);
 	update(&f, "cpu");
 	assert_int_equal(f.columns.n_used, 0);
 	fixture_fini(&f);
@@ -302,9 +303,8 @@ static void event_columns_only_gives_the_single_form_of_one_event(void **state)
 
 static void add_sample(struct fixture *f, uint32_t stack, uint32_t event, uint64_t period)
 {
-	static const int64_t zeros[EVENTS_MAX * 2];
-	uint32_t row = profile_add_sample(f->profile, stack, 0, zeros);
-	event_columns_add(&f->columns, event, period, profile_values(f->profile, row));
+	uint32_t row = profile_add_row(f->profile, stack, 0, f->columns.first_column[event]);
+	event_columns_add(&f->columns, period, profile_values(f->profile, row));
 }
 
 /* In pipe mode an attr may come behind samples of others. */
@@ -329,9 +329,13 @@ static void event_columns_late_event_keeps_the_values_there_are(void **state)
 	check_column(&f, 0, "cpu_clock_samples", "count");
 	add_sample(&f, a, 2, 5);
 	add_sample(&f, a, 0, 10);
-	assert_int_equal(f.profile->samples.n, 2);
-	static const int64_t want[8] = {3, 3010, 1, 5, 1, 1, 0, 0};
-	assert_memory_equal(profile_values(f.profile, 0), want, sizeof(want));
+	/* A row an event: (a, cpu-clock), (none, cpu-clock), (a, page-faults). */
+	static const int64_t want[3][4] = {{3, 3010, 0, 0}, {1, 1, 0, 0}, {0, 0, 1, 5}};
+	assert_int_equal(f.profile->samples.n, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint32_t column = 0; column < 4; column++)
+			assert_int_equal(profile_value(f.profile, i, column), want[i][column]);
+	}
 	fixture_fini(&f);
 }
 
@@ -347,6 +351,31 @@ static void event_columns_late_dummy_keeps_the_estimate(void **state)
 	update(&f, NULL);
 	static const int64_t want[3] = {1, 7, 10000000};
 	assert_memory_equal(profile_values(f.profile, 0), want, sizeof(want));
+	fixture_fini(&f);
+}
+
+/* Each event behind a sample of the one before: columns are appended, rows stay where they are. */
+static void event_columns_many_late_events_have_their_own(void **state)
+{
+	(void)state;
+	enum { N = EVENTS_MAX };
+	struct fixture f;
+	fixture_init(&f);
+	for (uint32_t i = 0; i < N; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "probe:p%u", i);
+		add_event(&f, name, PERF_TYPE_TRACEPOINT, i, 1, false);
+		update(&f, NULL);
+		add_sample(&f, 0, i, i + 1);
+	}
+	assert_int_equal(f.profile->sample_types.n, 2 * N);
+	assert_int_equal(f.profile->samples.n, N);
+	for (uint32_t i = 0; i < N; i++) {
+		for (uint32_t column = 0; column < 2 * N; column++) {
+			int64_t want = column == 2 * i ? 1 : column == 2 * i + 1 ? i + 1 : 0;
+			assert_int_equal(profile_value(f.profile, i, column), want);
+		}
+	}
 	fixture_fini(&f);
 }
 
@@ -385,6 +414,7 @@ int main(void)
 		cmocka_unit_test(event_columns_only_gives_the_single_form_of_one_event),
 		cmocka_unit_test(event_columns_late_event_keeps_the_values_there_are),
 		cmocka_unit_test(event_columns_late_dummy_keeps_the_estimate),
+		cmocka_unit_test(event_columns_many_late_events_have_their_own),
 		cmocka_unit_test(event_columns_odd_rates_do_no_harm),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

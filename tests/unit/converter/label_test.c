@@ -185,35 +185,14 @@ static void label_sets_are_made_anew_in_each_window(void **state)
 	fixture_fini(&f);
 }
 
-static void label_names_are_parsed(void **state)
+static void label_names_are_those_of_their_bits(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *text;
-		uint32_t labels;
-	} good[] = {
-		{"none", 0},
-		{"comm", CONVERTER_LABEL_COMM},
-		{"comm,pid", CONVERTER_LABEL_DEFAULT},
-		{"pid,comm,pid", CONVERTER_LABEL_DEFAULT},
-		{"comm,pid,tid,thread,process,cpu,cgroup,cmdline", 0xff},
-	};
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		uint32_t labels = 1234;
-		assert_null(converter_parse_labels(good[i].text, &labels));
-		assert_int_equal(labels, good[i].labels);
-	}
-	static const char *const bad[] = {"",	   "comm,",    ",comm",	    "com",
-					  "comms", "comm pid", "comm,none", "pod"};
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		uint32_t labels = 1234;
-		struct error *err = converter_parse_labels(bad[i], &labels);
-		assert_non_null(err);
-		assert_int_equal(error_get_code(err), ERROR_USAGE);
-		assert_non_null(strstr(error_text(err), "cgroup"));
-		assert_int_equal(labels, 1234);
-		error_free(err);
-	}
+	assert_string_equal(converter_label_name(0), "comm");
+	for (unsigned i = 0; i < CONVERTER_LABEL_N; i++)
+		assert_true(*converter_label_name(i));
+	assert_int_equal(1 << (CONVERTER_LABEL_N - 1), CONVERTER_LABEL_CMDLINE);
+	assert_string_equal(converter_label_name(CONVERTER_LABEL_N - 1), "cmdline");
 }
 
 int main(void)
@@ -227,7 +206,7 @@ int main(void)
 		cmocka_unit_test(label_follows_names_as_they_change),
 		cmocka_unit_test(label_of_a_thread_follows_its_process),
 		cmocka_unit_test(label_sets_are_made_anew_in_each_window),
-		cmocka_unit_test(label_names_are_parsed),
+		cmocka_unit_test(label_names_are_those_of_their_bits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

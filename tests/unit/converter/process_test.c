@@ -95,6 +95,7 @@ static void process_exec_drops_maps_and_renames_the_process(void **state)
 	comm(&f, 1, 1, "sh");
 	map(&f, 1, 0x1000, "/bin/sh");
 	process_table_exec(&f.table, 1, 1, "sh -c burn", "/a.slice");
+	f.table.now_ns = 1000000000;
 	exec(&f, 1, "burn");
 	assert_string_equal(path_at(&f, 1, 1, 0x1000), "-");
 	assert_string_equal(thread_name(&f, 1, 1), "burn");
@@ -103,6 +104,99 @@ static void process_exec_drops_maps_and_renames_the_process(void **state)
 	assert_string_equal(process_table_thread(&f.table, 1, 1)->process->cgroup, "/a.slice");
 	map(&f, 1, 0x1000, "/bin/burn");
 	assert_string_equal(path_at(&f, 1, 1, 0x1000), "/bin/burn");
+	fixture_fini(&f);
+}
+
+static const char *command_line(struct fixture *f, uint32_t pid)
+{
+	const struct process *process = process_table_thread(&f->table, pid, pid)->process;
+	return process->cmdline ? process->cmdline : "-";
+}
+
+static void exec_record(struct fixture *f, uint64_t now_ns, const char *cmdline)
+{
+	f->table.now_ns = now_ns;
+	process_table_exec(&f->table, 7, 7, cmdline, NULL);
+}
+
+static void exec_comm(struct fixture *f, uint64_t now_ns)
+{
+	f->table.now_ns = now_ns;
+	exec(f, 7, "x");
+}
+
+static void process_exec_keeps_words_told_just_before_its_name(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	/* A chain, record first. */
+	exec_record(&f, 1000000, "sh -c x");
+	exec_comm(&f, 1010000);
+	assert_string_equal(command_line(&f, 7), "sh -c x");
+	exec_record(&f, 1500000, "x one");
+	assert_string_equal(command_line(&f, 7), "x one");
+	exec_comm(&f, 1500000);
+	assert_string_equal(command_line(&f, 7), "x one");
+	/* The next one's record is lost. */
+	exec_comm(&f, 1600000);
+	assert_string_equal(command_line(&f, 7), "-");
+	fixture_fini(&f);
+}
+
+static void process_exec_takes_words_told_after_its_name(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	exec_comm(&f, 1000000);
+	exec_record(&f, 90000000, "sh -c x"); /* a slow disk */
+	assert_string_equal(command_line(&f, 7), "sh -c x");
+	/* Soon after, and yet another exec, whose words are not known before its record. */
+	exec_comm(&f, 90100000);
+	assert_string_equal(command_line(&f, 7), "-");
+	exec_record(&f, 90200000, "x two");
+	assert_string_equal(command_line(&f, 7), "x two");
+	fixture_fini(&f);
+}
+
+static void process_exec_without_words_drops_the_parents(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	exec(&f, 1, "make");
+	process_table_exec(&f.table, 1, 1, "make all", NULL);
+	spawn(&f, 7, 1);
+	assert_string_equal(command_line(&f, 7), "make all");
+	exec_record(&f, 5000000, NULL);
+	exec_comm(&f, 5010000);
+	assert_string_equal(command_line(&f, 7), "-");
+	assert_string_equal(command_line(&f, 1), "make all");
+	fixture_fini(&f);
+}
+
+/* All that is outside of the recorder's PID namespace has pid 0. */
+static void process_zero_takes_no_maps_and_names_of_outsiders(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	comm(&f, 0, 0, "swapper/1");
+	assert_string_equal(thread_name(&f, 0, 0), "swapper/1");
+	process_table_exec(&f.table, 0, 0, "postgres -D x", "/db");
+	exec(&f, 0, "postgres");
+	map(&f, 0, 0x1000, "/bin/postgres");
+	process_table_fork(&f.table, 0, 0, 0, 0, false);
+	comm(&f, 0, 0, "nginx");
+	assert_string_equal(thread_name(&f, 0, 0), PROCESS_OUTSIDE);
+	assert_string_equal(process_name(&f, 0, 0), PROCESS_OUTSIDE);
+	assert_string_equal(command_line(&f, 0), "-");
+	assert_string_equal(path_at(&f, 0, 0, 0x1000), "-");
+	/* One who enters the namespace. */
+	process_table_fork(&f.table, 5, 0, 5, 0, false);
+	exec(&f, 5, "sh");
+	assert_string_equal(thread_name(&f, 5, 5), "sh");
 	fixture_fini(&f);
 }
 
@@ -390,7 +484,6 @@ static void process_facts_of_the_exec_watch_go_to_children(void **state)
 	fixture_init(&f);
 	exec(&f, 1, "git");
 	process_table_exec(&f.table, 1, 1, "git fetch", "/build");
-	process_table_exec(&f.table, 1, 1, NULL, NULL);
 	spawn(&f, 2, 1);
 	const struct process *child = process_table_thread(&f.table, 2, 2)->process;
 	assert_string_equal(child->cmdline, "git fetch");
@@ -443,6 +536,10 @@ int main(void)
 		cmocka_unit_test(process_names_follow_perf),
 		cmocka_unit_test(process_exec_drops_maps_and_renames_the_process),
 		cmocka_unit_test(process_exec_leaves_the_parents_maps),
+		cmocka_unit_test(process_exec_keeps_words_told_just_before_its_name),
+		cmocka_unit_test(process_exec_takes_words_told_after_its_name),
+		cmocka_unit_test(process_exec_without_words_drops_the_parents),
+		cmocka_unit_test(process_zero_takes_no_maps_and_names_of_outsiders),
 		cmocka_unit_test(process_rename_of_a_thread_is_the_threads_alone),
 		cmocka_unit_test(process_threads_share_maps),
 		cmocka_unit_test(process_fork_of_a_fork_shares_until_one_changes),

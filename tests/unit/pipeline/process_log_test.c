@@ -86,7 +86,7 @@ static void process_log_joins_comm_and_command_line(void **state)
 {
 	(void)state;
 	FILE *file = tmpfile();
-	struct process_log *log = process_log_new(fileno(file));
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
 	add(log, comm_exec(42, "git", 1000));
 	add(log, exec_record(42, PERF_EXEC_FROM_RECORD, "git\0gc\0", 7, "/repos-7", "/usr/bin/git",
 			     1001));
@@ -97,11 +97,63 @@ static void process_log_joins_comm_and_command_line(void **state)
 		"\"cgroup\":\"/repos-7\",\"exe\":\"/usr/bin/git\",\"source\":\"record\"}\n");
 }
 
+/* Without the tracepoint the two halves have nearly the same time. */
+static void process_log_joins_a_command_line_that_comes_first(void **state)
+{
+	(void)state;
+	FILE *file = tmpfile();
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
+	uint64_t n_none, n_cut;
+	add(log, exec_record(42, PERF_EXEC_FROM_PROC, "sh\0", 3, "", "", 1000));
+	add(log, comm_exec(42, "sh", 21000));
+	add(log, exec_record(42, PERF_EXEC_FROM_PROC, "echo\0", 5, "", "", 30000));
+	add(log, comm_exec(42, "echo", 30000));
+	add(log, exit_record(42, 42));
+	process_log_count_gaps(log, &n_none, &n_cut);
+	assert_int_equal(n_none, 0);
+	assert_string_equal(finish(log, file),
+			    "{\"time_ns\":1000,\"pid\":42,\"comm\":\"sh\",\"argv\":[\"sh\"],"
+			    "\"cgroup\":null,\"exe\":null,\"source\":\"proc\"}\n"
+			    "{\"time_ns\":30000,\"pid\":42,\"comm\":\"echo\",\"argv\":[\"echo\"],"
+			    "\"cgroup\":null,\"exe\":null,\"source\":\"proc\"}\n");
+}
+
+static void process_log_does_not_join_halves_of_two_execs(void **state)
+{
+	(void)state;
+	FILE *file = tmpfile();
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
+	add(log, exec_record(42, PERF_EXEC_FROM_PROC, "sh\0", 3, "", "", 1000));
+	add(log, comm_exec(42, "echo", 1000000000));
+	assert_string_equal(finish(log, file),
+			    "{\"time_ns\":1000,\"pid\":42,\"comm\":null,\"argv\":[\"sh\"],"
+			    "\"cgroup\":null,\"exe\":null,\"source\":\"proc\"}\n"
+			    "{\"time_ns\":1000000000,\"pid\":42,\"comm\":\"echo\",\"argv\":[],"
+			    "\"cgroup\":null,\"exe\":null,\"source\":\"none\"}\n");
+}
+
+/* A name without a record is of a process outside of the cgroup; pid 0 is outside of all. */
+static void process_log_of_a_target_has_its_programs_alone(void **state)
+{
+	(void)state;
+	FILE *file = tmpfile();
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_TARGET);
+	add(log, comm_exec(1, "outside", 10));
+	add(log, exit_record(1, 1));
+	add(log, comm_exec(2, "outside", 20));
+	add(log, comm_exec(42, "in", 1000));
+	add(log, exec_record(42, PERF_EXEC_UNKNOWN, "", 0, "", "", 1000));
+	add(log, exec_record(0, PERF_EXEC_UNKNOWN, "", 0, "", "", 1000));
+	assert_string_equal(finish(log, file),
+			    "{\"time_ns\":1000,\"pid\":42,\"comm\":\"in\",\"argv\":[],"
+			    "\"cgroup\":null,\"exe\":null,\"source\":\"none\"}\n");
+}
+
 static void process_log_counts_execs_without_command_line(void **state)
 {
 	(void)state;
 	FILE *file = tmpfile();
-	struct process_log *log = process_log_new(fileno(file));
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
 	add(log, comm_exec(1, "first", 10));
 	add(log, comm_exec(1, "second", 20)); /* an exec chain: each is a line */
 	add(log, exit_record(1, 2));	      /* a thread of it */
@@ -122,7 +174,7 @@ static void process_log_leaves_renames_and_what_already_ran_out(void **state)
 {
 	(void)state;
 	FILE *file = tmpfile();
-	struct process_log *log = process_log_new(fileno(file));
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
 	struct perf_record renamed = comm_exec(1, "renamed", 10);
 	renamed.misc = 0;
 	add(log, renamed);
@@ -136,7 +188,7 @@ static void process_log_passes_over_damaged_records(void **state)
 {
 	(void)state;
 	FILE *file = tmpfile();
-	struct process_log *log = process_log_new(fileno(file));
+	struct process_log *log = process_log_new(fileno(file), PROCESS_LOG_ALL);
 	for (uint32_t size = 8; size < 60; size++) {
 		struct perf_record record =
 			exec_record(42, PERF_EXEC_FROM_PROC, "a\0b", 4, "c", "d", 1);
@@ -159,7 +211,7 @@ static void process_log_reports_a_full_disk(void **state)
 	FILE *full = fopen("/dev/full", "w");
 	if (!full)
 		skip();
-	struct process_log *log = process_log_new(fileno(full));
+	struct process_log *log = process_log_new(fileno(full), PROCESS_LOG_ALL);
 	add(log, comm_exec(1, "x", 1));
 	struct error *err = process_log_finish(log);
 	assert_non_null(err);
@@ -173,6 +225,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(process_log_joins_comm_and_command_line),
+		cmocka_unit_test(process_log_joins_a_command_line_that_comes_first),
+		cmocka_unit_test(process_log_does_not_join_halves_of_two_execs),
+		cmocka_unit_test(process_log_of_a_target_has_its_programs_alone),
 		cmocka_unit_test(process_log_counts_execs_without_command_line),
 		cmocka_unit_test(process_log_leaves_renames_and_what_already_ran_out),
 		cmocka_unit_test(process_log_passes_over_damaged_records),

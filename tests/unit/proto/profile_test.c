@@ -139,7 +139,7 @@ static void profile_add_sample_adds_to_the_same_stack_and_labels(void **state)
 	assert_int_equal(profile->samples.n, 3);
 	assert_int_equal(profile_values(profile, first)[0], 2);
 	assert_int_equal(profile_values(profile, first)[1], 20);
-	profile_prefetch_sample(profile, stack, set);
+	profile_prefetch_row(profile, stack, set, 0);
 	profile_free(profile);
 }
 

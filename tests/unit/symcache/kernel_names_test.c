@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -266,6 +267,47 @@ static void no_symbols_disables_kernel_names(void **state)
 	end(&f);
 }
 
+/* 0 when hidden. */
+static uint64_t find_own_text(void)
+{
+	char line[512];
+	uint64_t text = 0;
+	FILE *file = fopen("/proc/kallsyms", "r");
+	while (file && !text && fgets(line, sizeof(line), file)) {
+		if (strstr(line, " T _text\n"))
+			text = strtoull(line, NULL, 16);
+	}
+	if (file)
+		fclose(file);
+	return text;
+}
+
+/* perf in pipe mode writes no build-id of the kernel. */
+static void same_release_is_this_kernel_when_its_text_lies_where_it_lay(void **state)
+{
+	(void)state;
+	uint64_t text = find_own_text();
+	if (!text) {
+		print_message("kernel addresses are hidden here\n");
+		skip();
+	}
+	for (uint64_t moved = 0; moved < 2; moved++) {
+		struct fixture f;
+		begin(&f);
+		f.query = (struct kernel_query){
+			.text_start = text + moved * 0x200000,
+			.relocation_symbol = "_text",
+			.is_same_release = true,
+		};
+		start(&f);
+		struct symbol_result result;
+		const char *module = NULL;
+		symcache_resolve_kernel(f.cache, f.query.text_start, &result, &module);
+		assert_int_equal(result.reason, moved ? SYMBOL_OTHER_KERNEL : SYMBOL_FOUND);
+		end(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +322,7 @@ int main(void)
 		cmocka_unit_test(vmlinux_is_found_below_the_sysroot_by_release),
 		cmocka_unit_test(this_host_is_named_by_its_own_kallsyms),
 		cmocka_unit_test(no_symbols_disables_kernel_names),
+		cmocka_unit_test(same_release_is_this_kernel_when_its_text_lies_where_it_lay),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits and gates (what nobody may do at all is in unprivileged_test): ring memory, descriptors,
+capabilities one by one, each said with its name."""
+import ctypes, pwd, resource
+from support_live import *
+
+if os.getuid() != 0:
+    print("skipped: only root can give rights away")
+    sys.exit(77)
+try:
+    nobody = pwd.getpwnam("nobody")
+    need_sampling()
+except (KeyError, Skip) as why:
+    print("skipped: %s" % why)
+    sys.exit(77)
+
+there = folder()
+os.chmod(there, 0o777)
+program = shutil.copy(binary, os.path.join(there, "perfpipe"))
+os.chmod(program, 0o755)
+PARANOID = int(open("/proc/sys/kernel/perf_event_paranoid").read())
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def out(name):
+    return os.path.join(there, name)
+
+
+def become_nobody():
+    os.setgroups([])
+    os.setgid(nobody.pw_gid)
+    os.setuid(nobody.pw_uid)
+
+
+def as_nobody(*words, limits=(), **how):
+    """limits: (resource, soft, hard)"""
+    def prepare():
+        for kind, soft, hard in limits:
+            resource.setrlimit(kind, (soft, hard))
+        become_nobody()
+    return run(*words, program=program, cwd=there, preexec_fn=prepare, **how)
+
+
+def as_root(*words, limits=(), **how):
+    def prepare():
+        for kind, soft, hard in limits:
+            resource.setrlimit(kind, (soft, hard))
+    return run(*words, preexec_fn=prepare, **how)
+
+
+def ring_bytes(messages):
+    """KiB of each ring, as --verbose has it."""
+    found = re.search(r"(\d+) rings of (\d+) KiB", messages)
+    assert found, messages
+    return int(found.group(2))
+
+
+def n_lines(text, number):
+    return len([line for line in text.splitlines() if "[%s]" % number in line])
+
+
+def need_own_processes():
+    if PARANOID > 2:
+        raise Skip("perf_event_paranoid is %d: nobody may sample nothing" % PARANOID)
+
+
+def test_rings_shrink_to_what_the_mlock_limit_allows():  # FR-116, FR-118
+    need_own_processes()
+    tight = [(resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10)]
+    done = as_nobody("record", "-v", "-F", "499", "-m", "8192", "-o", out("m.pb.gz"), "--", *burn_command(200000),
+                     limits=tight, check=0)
+    kib = ring_bytes(done.stderr)
+    assert kib < 8192 * 4, done.stderr
+    assert n_lines(done.stderr, "W112") == 1, done.stderr
+    [line] = [l for l in done.stderr.splitlines() if "[W112]" in l]
+    assert "rings of %d KiB instead of 32768" % kib in line and "perf_event_mlock_kb" in line and "RLIMIT_MEMLOCK 64 KiB" in line
+    Recording(out("m.pb.gz")).check_conservation()
+    # Its own default must fit without any word.
+    done = as_nobody("record", "-F", "499", "-o", out("m2.pb.gz"), "--", *burn_command(100000), limits=tight, check=0)
+    assert Profile(out("m2.pb.gz")).total() > 0
+
+
+def test_ring_memory_that_is_not_there_at_all_is_named():  # FR-118
+    need_own_processes()
+    with setting("/proc/sys/kernel/perf_event_mlock_kb", 0):
+        done = as_nobody("record", "-o", out("z.pb.gz"), "--", "true", limits=[(resource.RLIMIT_MEMLOCK, 0, 0)])
+    assert done.returncode not in (0, -6, -11), done
+    assert "E106" in done.stderr and "perf_event_mlock_kb" in done.stderr, done.stderr
+    assert not os.path.exists(out("z.pb.gz"))
+
+
+def test_the_soft_descriptor_limit_is_raised():  # FR-119
+    done = as_root("record", "-a", "-d", "0.3", "-e", "cpu-clock,page-faults,context-switches,cpu-migrations,minor-faults,major-faults",
+                   "-o", out("d.pb.gz"), limits=[(resource.RLIMIT_NOFILE, 20, 4096)], check=0)
+    assert Profile(out("d.pb.gz")).types, done.stderr
+
+
+def test_too_few_descriptors_are_counted_and_named():  # FR-119
+    done = as_root("record", "-a", "-d", "0.3", "-e", "cpu-clock,page-faults,context-switches,cpu-migrations,minor-faults,major-faults",
+                   "-o", out("f.pb.gz"), limits=[(resource.RLIMIT_NOFILE, 12, 12)])
+    assert done.returncode != 0, done
+    first = done.stderr.splitlines()[0]
+    assert "[E107" in first and re.search(r"\b12\b", done.stderr), done.stderr
+    assert "ulimit -n" in done.stderr or "LimitNOFILE" in done.stderr, done.stderr
+    assert not os.path.exists(out("f.pb.gz"))
+
+
+def test_the_command_has_the_descriptor_limit_of_its_caller():
+    look = ["sh", "-c", "ulimit -Sn"]
+    done = as_root("record", "-o", out("l.pb.gz"), "--", *look, limits=[(resource.RLIMIT_NOFILE, 64, 4096)], check=0)
+    assert done.stdout.strip() == b"64", done.stdout
+
+
+def test_user_only_sampling_is_said_once_and_is_true():  # FR-117
+    need_own_processes()
+    if PARANOID < 2:
+        raise Skip("perf_event_paranoid is %d: kernel frames are for everybody" % PARANOID)
+    done = as_nobody("record", "-F", "999", "-o", out("u.pb.gz"), "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k",
+                     "count=100000", check=0)
+    assert n_lines(done.stderr, "W109") == 1 and done.stderr.count("warning:") == 1, done.stderr
+    assert "perf_event_paranoid" in done.stderr and "CAP_PERFMON" in done.stderr, done.stderr
+    assert not [m for m in Profile(out("u.pb.gz")).mappings if "kernel" in m]
+    # dd's time is the kernel's, so hardly anything is left: the profile must not claim it.
+    done = as_nobody("record", "-F", "999", "--user-only", "-o", out("u.pb.gz"), "--", *burn_command(100000), check=0)
+    assert "W109" not in done.stderr, done.stderr  # asked for
+
+
+def drop(*numbers):
+    """Takes capabilities out of what a program of root's gets."""
+    PR_CAPBSET_DROP = 24
+    for number in numbers:
+        if libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0):
+            raise OSError("prctl")
+
+
+CAP_SYS_ADMIN, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_IPC_LOCK = 21, 38, 19, 34, 14
+
+
+def test_root_without_the_capability_is_told_which():  # FR-117
+    if PARANOID < 1:
+        raise Skip("perf_event_paranoid is %d: everybody may" % PARANOID)
+    done = run("record", "-a", "-d", "0.3", "-o", out("r.pb.gz"), preexec_fn=lambda: drop(CAP_SYS_ADMIN, CAP_PERFMON))
+    assert done.returncode == 77, done.stderr
+    assert "[E101, exit 77]" in done.stderr.splitlines()[0], done.stderr
+    assert "CAP_PERFMON" in done.stderr and "perf_event_paranoid" in done.stderr, done.stderr
+
+
+def test_perfmon_alone_samples_the_whole_host():  # FR-117: the least privilege
+    other = burner()
+    try:
+        done = run("record", "-a", "-F", "499", "-d", "1", "-o", out("p.pb.gz"), check=0,
+                   preexec_fn=lambda: drop(CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYSLOG, CAP_IPC_LOCK))
+    finally:
+        end(other)
+    assert "E101" not in done.stderr and "W109" not in done.stderr, done.stderr
+    recording = Recording(out("p.pb.gz"))
+    recording.check_conservation()
+    assert recording.count() > 200, done.stderr
+
+
+# A seccomp filter as container runtimes have it: perf_event_open is refused with EPERM.
+SECCOMP_SOURCE = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof code / sizeof *code, code};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 125;
+	execv(argv[1], argv + 1);
+	return 127;
+}
+"""
+
+
+def test_a_seccomp_filter_is_told_from_missing_rights():  # FR-117
+    jail = compile_c(SECCOMP_SOURCE, out("jail"))
+    for words in (["-a", "-d", "0.3"], ["--", "true"]):
+        at = words.index("--") if "--" in words else len(words)
+        done = run(binary, "record", *words[:at], "-o", out("s.pb.gz"), *words[at:], program=jail)
+        if done.returncode == 125:
+            raise Skip("no seccomp here")
+        assert done.returncode == 77, done.stderr
+        assert "seccomp" in done.stderr and "E101" in done.stderr, done.stderr
+    checks = {c["name"]: c for c in json.loads(run(binary, "doctor", "--json", program=jail).stdout)["checks"]}
+    assert checks["sampling"]["status"] == "fail" and "seccomp" in checks["sampling"]["text"], checks["sampling"]
+
+
+def test_paranoia_of_three_is_named():  # FR-117, Debian's own patch aside the file takes any number
+    with setting("/proc/sys/kernel/perf_event_paranoid", 3):
+        done = as_nobody("record", "-o", out("three.pb.gz"), "--", *burn_command(50000))
+        whole = as_nobody("record", "-a", "-d", "0.2", "-o", out("three.pb.gz"))
+    assert "perf_event_paranoid is 3" in whole.stderr and whole.returncode == 77, whole.stderr
+    # Whether 3 forbids own processes too is the distribution's patch.
+    assert done.returncode in (0, 77), done.stderr
+    assert done.returncode == 0 or "perf_event_paranoid is 3" in done.stderr, done.stderr
+
+
+main(globals())
