@@ -657,6 +657,30 @@ static void symbol_file_survives_damage_behind_right_checksums(void **state)
 	end(&f);
 }
 
+static void symbol_file_passes_over_unknown_sections_and_misses_known_ones(void **state)
+{
+	(void)state;
+	struct symbol_model model;
+	symbol_model_init(&model);
+	symbol_model_finish(&model);
+	struct symbol_file_options options = {.unwind = "unwind", .unwind_bytes = 6};
+	struct buf bytes;
+	buf_init(&bytes, MAX_FILE_BYTES);
+	assert_null(symbol_file_write(&model, &options, &bytes));
+	for (unsigned i = 0; i < SYMBOL_SECTION_N - 1; i++) {
+		uint8_t *kind = bytes.data + SYMBOL_FILE_HEADER_BYTES + i * SYMBOL_FILE_ENTRY_BYTES;
+		uint8_t before = *kind;
+		*kind = 200;
+		symbol_file_seal(bytes.data, bytes.size);
+		struct error *err = try_open(bytes.data, bytes.size);
+		assert_int_equal(err == NULL, before == SYMBOL_SECTION_UNWIND);
+		error_free(err);
+		*kind = before;
+	}
+	buf_fini(&bytes);
+	symbol_model_fini(&model);
+}
+
 static void symbol_file_says_what_is_no_symbol_file(void **state)
 {
 	(void)state;
@@ -715,6 +739,7 @@ int main(void)
 		cmocka_unit_test(symbol_file_refuses_every_flipped_bit),
 		cmocka_unit_test(symbol_file_refuses_every_cut),
 		cmocka_unit_test(symbol_file_survives_damage_behind_right_checksums),
+		cmocka_unit_test(symbol_file_passes_over_unknown_sections_and_misses_known_ones),
 		cmocka_unit_test(symbol_file_says_what_is_no_symbol_file),
 		cmocka_unit_test(symbol_file_opens_by_path),
 	};
