@@ -2,20 +2,25 @@
 #include "symcache/debug_sections.h"
 
 #include <elf.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "base/mem.h"
+#include "symcache/inflate_stream.h"
 
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2 /* younger than the C library of Debian 12 */
 #endif
 
-enum { UNPACK_STEP_BYTES = 512 << 10, FORGET_STEP_BYTES = 2 << 20, ZLIB_HEADER_BYTES = 2 };
+enum {
+	UNPACK_STEP_BYTES = 512 << 10,
+	FORGET_STEP_BYTES = 2 << 20,
+	ZLIB_HEADER_BYTES = 2,
+	ZLIB_DEFLATE = 8,
+	ZLIB_DICTIONARY = 0x20
+};
 
 static const char *const section_names[DEBUG_SECTION_KINDS] = {
 	[DEBUG_SECTION_INFO] = "info",	       [DEBUG_SECTION_ABBREV] = "abbrev",
@@ -32,7 +37,7 @@ struct debug_unpack {
 	uint8_t *out; /* anonymous mapping; pages appear as they are written */
 	size_t out_bytes;
 	bool is_zstd;
-	z_stream zlib;
+	struct inflate_stream *inflate; /* of zlib's */
 	ZSTD_DStream *zstd;
 	ZSTD_inBuffer zstd_in;
 	bool is_ended;
@@ -49,34 +54,33 @@ static bool unpack_start(struct debug_unpack *unpack)
 			unpack->zstd = ZSTD_createDStream();
 		return unpack->zstd && !ZSTD_isError(ZSTD_initDStream(unpack->zstd));
 	}
-	unpack->zlib = (z_stream){.next_in = (Bytef *)unpack->packed};
 	/* Without its check sum, which would come after everything was used. */
-	if (unpack->packed_bytes < ZLIB_HEADER_BYTES)
+	const uint8_t *header = unpack->packed;
+	if (unpack->packed_bytes < ZLIB_HEADER_BYTES || (header[0] & 0xf) != ZLIB_DEFLATE ||
+	    header[1] & ZLIB_DICTIONARY)
 		return false;
-	unpack->zlib.next_in += ZLIB_HEADER_BYTES;
-	return inflateInit2(&unpack->zlib, -MAX_WBITS) == Z_OK;
+	if (!unpack->inflate)
+		unpack->inflate = mem_alloc(sizeof(*unpack->inflate));
+	inflate_stream_init(unpack->inflate, unpack->packed + ZLIB_HEADER_BYTES,
+			    unpack->packed_bytes - ZLIB_HEADER_BYTES, unpack->out,
+			    unpack->out_bytes - INFLATE_STREAM_SLACK_BYTES);
+	return true;
 }
 
 static void unpack_end(struct debug_unpack *unpack)
 {
-	if (unpack->is_zstd)
-		ZSTD_freeDStream(unpack->zstd);
-	else
-		inflateEnd(&unpack->zlib);
+	ZSTD_freeDStream(unpack->zstd);
+	mem_free(unpack->inflate);
 	unpack->zstd = NULL;
+	unpack->inflate = NULL;
 }
 
 /* Bytes written at out, 0 when there are no more. */
 static size_t unpack_zlib(struct debug_unpack *unpack, uint8_t *out, size_t n)
 {
-	z_stream *z = &unpack->zlib;
-	size_t left = unpack->packed_bytes - (size_t)(z->next_in - unpack->packed);
-	z->avail_in = left < UINT_MAX ? (uInt)left : UINT_MAX;
-	z->next_out = out;
-	z->avail_out = (uInt)n;
-	int result = inflate(z, Z_NO_FLUSH);
-	unpack->is_ended = result != Z_OK;
-	return (size_t)(z->next_out - out);
+	inflate_stream_run(unpack->inflate, out + n);
+	unpack->is_ended = unpack->inflate->is_ended;
+	return (size_t)(unpack->inflate->out - out);
 }
 
 static size_t unpack_zstd(struct debug_unpack *unpack, uint8_t *out, size_t n)
@@ -102,7 +106,7 @@ static void forget_pages(const uint8_t *begin, const uint8_t *end)
 static void forget_packed(const struct debug_sections *sections, struct debug_unpack *unpack)
 {
 	size_t position = unpack->is_zstd ? unpack->zstd_in.pos
-					  : (size_t)(unpack->zlib.next_in - unpack->packed);
+					  : (size_t)(unpack->inflate->next - unpack->packed);
 	if (!sections->is_file_mapping || position - unpack->packed_forgotten < FORGET_STEP_BYTES)
 		return;
 	forget_pages(unpack->packed + unpack->packed_forgotten, unpack->packed + position);
@@ -135,7 +139,8 @@ static bool unpack_open(struct debug_section *section, struct cursor packed, boo
 		return true;
 	if (size > DEBUG_SECTION_MAX_BYTES || size / DEBUG_SECTION_MAX_RATIO > left)
 		return false;
-	void *out = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	size_t out_bytes = (size_t)size + INFLATE_STREAM_SLACK_BYTES;
+	void *out = mmap(NULL, out_bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (out == MAP_FAILED)
 		return false;
@@ -143,7 +148,7 @@ static bool unpack_open(struct debug_section *section, struct cursor packed, boo
 	*unpack = (struct debug_unpack){.packed = packed.next,
 					.packed_bytes = left,
 					.out = out,
-					.out_bytes = (size_t)size,
+					.out_bytes = out_bytes,
 					.is_zstd = is_zstd};
 	section->data = out;
 	section->size = size;
@@ -278,6 +283,11 @@ void debug_sections_forget(struct debug_sections *sections, enum debug_section_k
 	struct debug_section *section = &sections->items[kind];
 	if (below > section->ready)
 		below = section->ready;
+	/* Matches still to come reach back. */
+	if (section->unpack && below + INFLATE_STREAM_WINDOW_BYTES > section->ready)
+		below = section->ready < INFLATE_STREAM_WINDOW_BYTES
+				? 0
+				: section->ready - INFLATE_STREAM_WINDOW_BYTES;
 	if (below < section->forgotten + FORGET_STEP_BYTES)
 		return;
 	if (section->unpack ? section->unpack->is_rewound : !sections->is_file_mapping)
