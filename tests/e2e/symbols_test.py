@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines and inlined calls in profiles, separate debug files, split DWARF, and the store of symbols."""
-import glob, json, os, re, subprocess
+import glob, json, os, re, subprocess, time
 from support import *
 
 there = folder()
@@ -190,6 +190,48 @@ def test_second_run_takes_what_is_kept():
 def fresh(program, name):
     run("symbols", "add", program, *cache(name), check=0)
     return open(stored(name)[0], "rb").read()
+
+
+def test_processes_that_build_the_same_at_once_make_one_file():
+    program = build("shared")
+    want = fresh(program, "c9")
+    started = [subprocess.Popen([binary, "symbols", "add", program, *cache("c10")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+               for _ in range(6)]
+    for process in started:
+        _, stderr = process.communicate(timeout=100)
+        assert process.returncode == 0, stderr
+    assert len(stored("c10")) == 1
+    assert open(stored("c10")[0], "rb").read() == want
+
+
+def test_killed_commands_leave_no_wrong_file_and_no_process():
+    program = os.path.realpath(binary)
+    want = fresh(program, "c11")
+    for i in range(12):
+        process = subprocess.Popen([binary, "symbols", "add", program, *cache("c12")], stdout=subprocess.DEVNULL)
+        time.sleep(i * 0.02)
+        process.kill()
+        process.wait()
+        for name in stored("c12"):
+            assert open(name, "rb").read() == want
+            os.unlink(name)
+    deadline = time.monotonic() + 10
+    while builders_of(path("c12")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not builders_of(path("c12"))
+    assert fresh(program, "c12") == want
+
+
+def builders_of(word):
+    """Processes that were forked by a command with that word; they keep its command line."""
+    found = []
+    for name in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            if word.encode() in open(name, "rb").read():
+                found.append(name)
+        except OSError:
+            pass
+    return found
 
 
 def test_nothing_is_kept_on_request():
