@@ -137,7 +137,7 @@ static struct error *allow_memory(scmp_filter_ctx filter)
 static struct error *allow_abort(scmp_filter_ctx filter)
 {
 	int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 	return result < 0 ? error_errno(-result, "seccomp rule for tgkill") : NULL;
 }
 
