@@ -40,7 +40,6 @@ struct symcache_config {
 #define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 
 /* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
-
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
 
