@@ -184,7 +184,7 @@ static struct error *add_files(struct run *run, struct symcache *cache, struct m
 		struct store_entry entry;
 		struct error *err = check_module(modules[i], symbols->words[i]);
 		if (!err)
-			err = store_find(run->store, module_get_build_id(modules[i]), &entry);
+			err = store_find(run->store, module_get_symbols_id(modules[i]), &entry);
 		if (!err)
 			symbols_print_entry(&run->print, &entry);
 		if (first)
@@ -214,7 +214,7 @@ static struct error *find_by_path(struct run *run, const char *path, struct buil
 	symcache_prepare(cache, &module, 1, NULL, NULL);
 	struct error *err = check_module(module, path);
 	if (!err)
-		*out = *module_get_build_id(module);
+		*out = *module_get_symbols_id(module);
 	symcache_free(cache);
 	return err;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symcache/module.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +26,8 @@
 
 /* Files that were unlinked are copied for the builder when they are not larger. */
 #define MODULE_MAX_COPY_BYTES ((size_t)1 << 30)
-#define DELETED_SUFFIX	      " (deleted)"
+enum { NAMES_HASH_BYTES = 8 };
+#define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
 struct candidate {
@@ -166,13 +168,6 @@ static bool is_unchanged(const struct module *module)
 			return memcmp(&now, &module->stamp, sizeof(now)) == 0;
 	}
 	return true;
-}
-
-/* What the store knows the file by: its own id where it has one, not what the record says. */
-static const struct build_id *symbols_id(const struct module *module)
-{
-	return build_id_is_set(&module->image.build_id) ? &module->image.build_id
-							: &module->build_id;
 }
 
 static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
@@ -415,12 +410,42 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		(void)debug_file_open(&query, &module->debug);
 }
 
+/* The file's own id where it has one, not what the record says. */
+static struct build_id file_id(const struct module *module)
+{
+	return build_id_is_set(&module->image.build_id) ? module->image.build_id : module->build_id;
+}
+
+/*
+ * A linker's build-id covers code, data, dynamic names and debug sections, but not .symtab: two
+ * binaries that differ in the names of static functions alone share it. So symbols that come from
+ * there are known by the build-id with a hash of their names behind.
+ */
+static struct build_id symtab_id(const struct module *module)
+{
+	struct build_id id = file_id(module);
+	const struct elf_image *image = &module->image;
+	const struct elf_section *table = elf_image_find_type(image, SHT_SYMTAB);
+	if (!table && module->debug.is_open) {
+		image = &module->debug.image;
+		table = elf_image_find_type(image, SHT_SYMTAB);
+	}
+	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections ||
+	    id.size > BUILD_ID_MAX_BYTES - NAMES_HASH_BYTES)
+		return id;
+	struct cursor names = elf_image_section(image, &image->sections[table->link]);
+	const struct build_id hash = content_id_of_file(names.next, cursor_left(&names));
+	memcpy(id.bytes + id.size, hash.bytes, NAMES_HASH_BYTES);
+	id.size += NAMES_HASH_BYTES;
+	return id;
+}
+
 static void build_symbols(struct module *module, const struct symcache_config *config,
 			  struct symbol_supply *supply, const char *target_root,
 			  enum symbol_quality quality)
 {
 	struct symbol_order order = {
-		.id = *symbols_id(module),
+		.id = module->symbols_id,
 		.quality = quality,
 		.binary_fd = open_binary(module),
 		.debug_fd = -1,
@@ -445,8 +470,9 @@ void module_ask(struct module *module, const struct symcache_config *config,
 	if (module->is_asked || !module->has_image || config->no_symbols)
 		return;
 	module->is_asked = true;
+	module->symbols_id = file_id(module);
 	if (check_lost(module) ||
-	    symbol_supply_find(supply, symbols_id(module), SYMBOL_QUALITY_DWARF, &module->symbols))
+	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
 		return;
 	char process_root[64];
 	const char *target_root = config->sysroot;
@@ -460,7 +486,9 @@ void module_ask(struct module *module, const struct symcache_config *config,
 		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug.image);
 		quality = of_debug > quality ? of_debug : quality;
 	}
-	if (!symbol_supply_find(supply, symbols_id(module), quality, &module->symbols))
+	if (quality == SYMBOL_QUALITY_SYMTAB)
+		module->symbols_id = symtab_id(module);
+	if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
 		build_symbols(module, config, supply, target_root, quality);
 	debug_file_release(&module->debug);
 }

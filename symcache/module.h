@@ -49,7 +49,8 @@ struct module {
 	bool is_lost;	/* written to before its symbols were built: they are not to be had */
 	bool is_asked;	/* for symbols */
 	struct symbol_outcome symbols;
-	struct debug_file debug; /* released: only its places */
+	struct build_id symbols_id; /* what the store knows them by */
+	struct debug_file debug;    /* released: only its places */
 };
 
 /* config has debug_roots filled in. Never NULL. */

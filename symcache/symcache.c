@@ -319,6 +319,11 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 	symbol_supply_wait(cache->supply);
 }
 
+const struct build_id *module_get_symbols_id(const struct module *module)
+{
+	return &module->symbols_id;
+}
+
 const char *module_failure(const struct module *module)
 {
 	return module->symbols.failure;

@@ -115,6 +115,8 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
 /* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
 const char *module_failure(const struct module *module);
+/* What the store knows its symbols by, once they were asked for: begins with the build-id. */
+const struct build_id *module_get_symbols_id(const struct module *module);
 
 /* svma: an address in the ELF, already adjusted for return addresses. */
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,

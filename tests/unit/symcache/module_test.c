@@ -350,6 +350,33 @@ static void file_written_to_while_mapped_has_the_names_that_were_read_before(voi
 	check_written_file(0x1000, SYMBOL_FOUND);
 }
 
+static void assert_cached_name(struct fixture *f, const char *name)
+{
+	struct symcache *cache = symcache_new(&(struct symcache_config){
+		.trust_paths = true, .cache_path = temp_dir_path(&f->dir, "c/s")});
+	struct module *module = symcache_module(cache, &f->query);
+	struct symbol_result result;
+	symcache_resolve(cache, module, 0x1004, &result);
+	assert_int_equal(result.reason, SYMBOL_FOUND);
+	assert_string_equal(result.frames[0].name, name);
+	symcache_free(cache);
+}
+
+/* As linkers make them: the build-id does not cover .symtab. */
+static void kept_names_are_not_those_of_a_twin_with_the_same_build_id(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, &(struct symcache_config){0});
+	save_binary(f.path, id_old, "old_function");
+	assert_cached_name(&f, "old_function");
+	save_binary(f.path, id_old, "new_function");
+	assert_cached_name(&f, "new_function");
+	save_binary(f.path, id_old, "old_function");
+	assert_cached_name(&f, "old_function");
+	end(&f);
+}
+
 static void file_that_was_unlinked_keeps_its_names(void **state)
 {
 	(void)state;
@@ -492,6 +519,7 @@ int main(void)
 		cmocka_unit_test(no_symbols_still_gives_segments_and_build_ids),
 		cmocka_unit_test(reasons_tell_missing_table_from_gap),
 		cmocka_unit_test(file_written_to_while_mapped_has_the_names_that_were_read_before),
+		cmocka_unit_test(kept_names_are_not_those_of_a_twin_with_the_same_build_id),
 		cmocka_unit_test(file_that_was_unlinked_keeps_its_names),
 		cmocka_unit_test(live_module_is_read_from_the_process_when_its_path_was_replaced),
 		cmocka_unit_test(live_module_is_looked_for_again_with_the_next_process),
