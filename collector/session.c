@@ -115,6 +115,8 @@ static void add_all_on_cpu(struct session *session, uint32_t i)
 		break;
 	case COLLECTOR_PIDS:
 	case COLLECTOR_COMMAND:
+		if (session->is_filtered)
+			(void)!add_target_on_cpu(session, i, -1, 0);
 		/* Threads and children that came since are not known here; those that come
 		 * from now on inherit. */
 		for (size_t t = 0; t < session->n_tids; t++)
@@ -170,7 +172,7 @@ static void add_cpu(struct session *session, uint32_t cpu)
 	if (!session->exec.is_open)
 		return;
 	err = ring_set_add_cpu(&session->exec.rings, cpu);
-	if (!err && session->scope == COLLECTOR_SYSTEM)
+	if (!err && (session->scope == COLLECTOR_SYSTEM || session->is_filtered))
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1, -1, 0);
 	else if (!err && session->scope == COLLECTOR_CGROUP)
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1,
@@ -324,13 +326,14 @@ static struct error *take_ring(struct session *session, struct ring_cpu *cpu)
 	return err;
 }
 
-static struct error *take_execs(struct session *session, uint64_t now_ns)
+static struct error *take_execs(struct session *session, uint64_t now_ns, bool *has_any_out)
 {
 	struct perf_event_header header;
 	const uint8_t *bytes;
 	size_t offset = 0;
 	struct error *err = NULL;
 
+	*has_any_out = false;
 	if (!session->exec.is_open)
 		return NULL;
 	bool was_asleep = session->exec.is_asleep;
@@ -341,6 +344,7 @@ static struct error *take_execs(struct session *session, uint64_t now_ns)
 	size_t n = session->exec_records.size;
 	if (n == 0)
 		return NULL;
+	*has_any_out = true;
 	struct record_block *made = new_block(n);
 	memcpy(made->bytes, session->exec_records.data, n);
 	while (!err && (bytes = perf_ring_next(made->bytes, n, &offset, &header))) {
@@ -445,13 +449,37 @@ static struct error *send_synthetic(struct session *session, perf_record_sink_fn
 	return err;
 }
 
-static struct error *take_all(struct session *session, uint64_t now_ns)
+static struct error *take_rings(struct session *session)
 {
-	struct error *err = take_execs(session, now_ns);
+	struct error *err = NULL;
 
 	for (uint32_t i = 0; !err && i < session->rings.n_cpus; i++)
 		err = take_ring(session, &session->rings.cpus[i]);
 	return err;
+}
+
+/* What was there when it began, and no more: rings that fill faster than they are read do not
+ * hold the caller. */
+static struct error *take_round(struct session *session, uint64_t now_ns)
+{
+	bool has_execs;
+	struct error *err = take_execs(session, now_ns, &has_execs);
+
+	if (!err)
+		err = take_rings(session);
+	if (err || session->is_stopped)
+		return err;
+	err = reorder_round(&session->reorder);
+	if (err || !has_execs || session->exec.is_asleep)
+		return err;
+	/*
+	 * A round gives out what the one before it held. A new program may be gone, file and all,
+	 * before the next wake-up, so what it mapped is given out now.
+	 */
+	err = take_execs(session, now_ns, &has_execs);
+	if (!err)
+		err = take_rings(session);
+	return err ? err : reorder_round(&session->reorder);
 }
 
 static struct error *finish(struct session *session)
@@ -470,17 +498,20 @@ static struct error *drain(struct record_source *source, perf_record_sink_fn sin
 	uint64_t now_ns = clock_system.monotonic_ns(clock_system.context);
 	struct error *err = NULL;
 
-	reorder_set_sink(&session->reorder, sink, context);
+	session->filter.sink = sink;
+	session->filter.context = context;
+	if (session->is_filtered)
+		reorder_set_sink(&session->reorder, pid_filter_pass, &session->filter);
+	else
+		reorder_set_sink(&session->reorder, sink, context);
 	if (session->synthetic.size)
 		err = send_synthetic(session, sink, context);
 	if (!err && session->is_running)
 		err = check_cpus(session, now_ns);
 	if (!err)
-		err = take_all(session, now_ns);
+		err = take_round(session, now_ns);
 	if (!err && session->is_stopped)
 		return finish(session);
-	if (!err)
-		err = reorder_round(&session->reorder);
 	return err ? err : reorder_emit(&session->reorder);
 }
 
@@ -514,6 +545,7 @@ static void close_session(struct record_source *source)
 	exec_watch_close(&session->exec);
 	ring_set_fini(&session->rings);
 	reorder_fini(&session->reorder);
+	pid_filter_fini(&session->filter);
 	free_info(&session->info);
 	for (size_t i = 0; i < session->n_pids; i++) {
 		if (session->pid_fds[i] >= 0)

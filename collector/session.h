@@ -22,6 +22,7 @@
 #include "collector/collector.h"
 #include "collector/cpu_set.h"
 #include "collector/exec_watch.h"
+#include "collector/pid_filter.h"
 #include "collector/reorder.h"
 #include "collector/ring_set.h"
 
@@ -41,6 +42,9 @@ struct session {
 	int cgroup_fd;
 	struct child child;
 	char *child_name;
+	/* PIDS with too few descriptors: whole CPUs are sampled, and the filter passes the pids. */
+	bool is_filtered;
+	struct pid_filter filter;
 	pid_t excluded_pid;   /* whose samples are dropped, 0 = none */
 	bool is_pid_nested;   /* in a PID namespace: what is outside of it has pid 0 */
 	bool is_proc_foreign; /* /proc has the pids of another PID namespace */

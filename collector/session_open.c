@@ -166,7 +166,7 @@ static pid_t first_task(const struct session *session, unsigned *flags_out)
 	*flags_out = session->scope == COLLECTOR_CGROUP ? PERF_FLAG_PID_CGROUP : 0;
 	if (session->scope == COLLECTOR_CGROUP)
 		return session->cgroup_fd;
-	return is_of_tasks(session) ? session->pids[0] : -1;
+	return is_of_tasks(session) && !session->is_filtered ? session->pids[0] : -1;
 }
 
 static char *describe_target(const struct session *session)
@@ -446,13 +446,52 @@ static struct error *attach_pids(struct session *session)
 	return err;
 }
 
-static struct error *open_events(struct session *session)
+/*
+ * Whole CPUs take a descriptor for each event and CPU, however many threads there are. What was
+ * opened for threads is closed; false when that is not permitted.
+ */
+static bool sample_whole_cpus(struct session *session, rlim_t n_needed)
+{
+	struct rlimit limit = {0};
+	uint32_t event;
+
+	ring_set_remove(&session->rings, 0, UINT32_MAX);
+	hash_map_clear(&session->rings.event_of_id);
+	for (uint32_t i = 0; i < session->info.n_events; i++)
+		session->info.events[i].n_ids = 0;
+	session->n_tids = 0;
+	if (session_add_target(session, -1, 0, &event))
+		return false;
+	session->is_filtered = true;
+	session->filter.sample_pid_at = session->layout.tid_from_start;
+	for (size_t i = 0; i < session->n_pids; i++)
+		pid_filter_add(&session->filter, (uint32_t)session->pids[i]);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	char *fix CLEANUP(cleanup_mem) = mem_format("ulimit -n %llu", (unsigned long long)n_needed);
+	session_warn(session, 107, NULL, fix,
+		     "about %llu descriptors are needed to attach to each thread, RLIMIT_NOFILE is "
+		     "%llu: all CPUs are sampled, and other processes left out",
+		     (unsigned long long)n_needed, (unsigned long long)limit.rlim_max);
+	return true;
+}
+
+static struct error *open_pids(struct session *session, rlim_t n_descriptors)
+{
+	struct error *err = attach_pids(session);
+
+	if (!err || error_get_number(err) != 107 || !sample_whole_cpus(session, n_descriptors))
+		return err;
+	error_free(err);
+	return NULL;
+}
+
+static struct error *open_events(struct session *session, rlim_t n_descriptors)
 {
 	unsigned flags;
 	uint32_t event = 0;
 
 	if (session->scope == COLLECTOR_PIDS)
-		return attach_pids(session);
+		return open_pids(session, n_descriptors);
 	pid_t pid = first_task(session, &flags);
 	int errno_value = session_add_target(session, pid, flags, &event);
 	if (!errno_value)
@@ -468,12 +507,12 @@ static void open_exec_watch(struct session *session)
 {
 	unsigned flags;
 	pid_t first = first_task(session, &flags);
-	const pid_t *tasks = is_of_tasks(session) ? session->tids : &first;
-	size_t n_tasks = is_of_tasks(session) ? session->n_tids : 1;
+	bool has_tasks = is_of_tasks(session) && !session->is_filtered;
+	const pid_t *tasks = has_tasks ? session->tids : &first;
+	size_t n_tasks = has_tasks ? session->n_tids : 1;
 	const char *why = NULL;
 	int errno_value = 0;
-	struct error *err =
-		exec_watch_open(&session->exec, &session->cpus, is_of_tasks(session), &why);
+	struct error *err = exec_watch_open(&session->exec, &session->cpus, has_tasks, &why);
 	if (err) {
 		session_warn(session, 110, "argv and cgroup of short processes will be missing",
 			     NULL, "execs are not watched: %s", error_text(err));
@@ -659,7 +698,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = open_rings(session, options->ring_bytes);
 	if (!err)
-		err = open_events(session);
+		err = open_events(session, n_descriptors);
 	if (err && error_get_number(err) == 107)
 		return error_wrap(err, "about %llu descriptors are needed",
 				  (unsigned long long)n_descriptors);
@@ -684,6 +723,7 @@ struct error *collector_open_live(const struct collector_live_options *options,
 	hash_map_init(&session->rings.event_of_id);
 	buf_init(&session->exec_records, EXEC_RECORDS_MAX_BYTES);
 	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
+	pid_filter_init(&session->filter);
 	reorder_init(&session->reorder, REORDER_MAX_BYTES, REORDER_MAX_RECORDS);
 	struct error *err = build(session, options);
 	if (err) {

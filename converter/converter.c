@@ -316,6 +316,37 @@ static void add_count_comments(const struct converter *converter)
 	}
 }
 
+/*
+ * How many bytes of a recorder's command line are its own: the program, its command and options up
+ * to the first word that is neither an option nor a number. What comes behind may be the command
+ * that was recorded, whose arguments belong to its user (paths, tokens); only the word behind "--",
+ * its program, is kept.
+ */
+static size_t own_words(const char *cmdline)
+{
+	size_t end = 0;
+	for (size_t i = 0; cmdline[end]; i++) {
+		size_t begin = end + strspn(cmdline + end, " ");
+		size_t n = strcspn(cmdline + begin, " ");
+		const char *word = cmdline + begin;
+		if (n == 2 && memcmp(word, "--", 2) == 0) {
+			size_t program = begin + n + strspn(word + n, " ");
+			return program + strcspn(cmdline + program, " ");
+		}
+		if (i >= 2 && word[0] != '-' && strspn(word, "0123456789.,") < n)
+			return end;
+		end = begin + n;
+	}
+	return end;
+}
+
+static void add_command_comment(struct profile *profile, const char *cmdline)
+{
+	size_t n = own_words(cmdline);
+	add_comment(profile,
+		    mem_format("command: %.*s%s", (int)n, cmdline, cmdline[n] ? " ..." : ""));
+}
+
 /* Facts for people; nothing reads them to work. */
 static void add_comments(const struct converter *converter)
 {
@@ -327,7 +358,7 @@ static void add_comments(const struct converter *converter)
 		add_comment(profile, mem_format("kernel: %s %s", source->os_release,
 						source->arch ? source->arch : ""));
 	if (source->cmdline)
-		add_comment(profile, mem_format("command: %s", source->cmdline));
+		add_command_comment(profile, source->cmdline);
 	add_event_comments(converter);
 	add_count_comments(converter);
 	add_trusted_files(converter);

@@ -396,7 +396,8 @@ struct error *cli_parse(const struct cli_spec *spec, int argc, char **argv, void
 			struct cli *out, bool *is_help_out)
 {
 	*out = (struct cli){
-		.message = {.command = spec->command},
+		.message = {.program = spec->program,
+			    .command = spec->program ? NULL : spec->command},
 		.format = CLI_FORMAT_TEXT,
 		.has_progress = true,
 		.color = MESSAGE_COLOR_AUTO,
@@ -488,8 +489,8 @@ static void print_global_options(const struct cli_spec *spec, FILE *out)
 void cli_print_help(const struct cli_spec *spec, FILE *out)
 {
 	fprintf(out, "%s\n\nExamples:\n%s", spec->summary, spec->examples);
-	fprintf(out, "\nUsage: perfpipe %s%s%s\n", spec->command, spec->usage[0] ? " " : "",
-		spec->usage);
+	fprintf(out, "\nUsage: %s%s%s%s\n", spec->program ? spec->program : "perfpipe ",
+		spec->program ? "" : spec->command, spec->usage[0] ? " " : "", spec->usage);
 	print_options(spec, true, "Options", out);
 	print_options(spec, false, "More options", out);
 	print_global_options(spec, out);

@@ -38,6 +38,7 @@ enum cli_format { CLI_FORMAT_TEXT = 1 << 0, CLI_FORMAT_JSON = 1 << 1, CLI_FORMAT
 typedef struct error *(*cli_set_fn)(void *context, int id, const char *value);
 
 struct cli_spec {
+	const char *program;  /* NULL = perfpipe; else it has no commands and is named instead */
 	const char *command;  /* "record" */
 	const char *usage;    /* behind "perfpipe record" */
 	const char *summary;  /* one sentence */

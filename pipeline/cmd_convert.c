@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf.data to pprof, and the same in the calling form of perf_to_profile. */
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +14,7 @@
 #include "pipeline/command.h"
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
+#include "pipeline/interruption.h"
 #include "pipeline/output.h"
 
 enum option_id { OPTION_INPUT = 1, OPTION_OUTPUT, OPTION_FORCE, OPTION_JIT };
@@ -50,7 +54,7 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_FORCE:
 		convert->is_forced = true;
 		break;
-	case OPTION_JIT: /* jitdump needs no switch */
+	case OPTION_JIT:
 		break;
 	default:
 		return conversion_options_set(&convert->conversion, id, value);
@@ -73,12 +77,17 @@ const struct cli_spec cmd_convert_spec = {
 	.formats = CLI_FORMAT_TEXT,
 };
 
-/* "/x/perf.data" → "perf.pb.gz". */
+/* "/x/perf.data" → "perf.pb.gz"; the name of "." is that of the folder. */
 static char *derive_output(const char *input)
 {
-	if (strcmp(input, "-") == 0)
-		return mem_copy_string("perf.pb.gz");
+	char real[PATH_MAX];
+	const char *last = strrchr(input, '/');
+	last = last ? last + 1 : input;
+	if ((strcmp(last, ".") == 0 || strcmp(last, "..") == 0) && realpath(input, real))
+		input = real;
 	size_t n = strlen(input);
+	if (strcmp(input, "-") == 0 || strspn(input, "/") == n)
+		return mem_copy_string("perf.pb.gz");
 	while (n > 1 && input[n - 1] == '/')
 		n--;
 	size_t begin = n;
@@ -115,7 +124,10 @@ static struct error *write_profile(const struct convert_options *convert, const 
 	if (err)
 		return err;
 	bool is_plain = output_form_of(convert->output) == OUTPUT_PPROF;
-	err = output_write_profile(output, profile, is_plain);
+	if (convert->is_in_place)
+		err = output_open_in_place(output, convert->output);
+	if (!err)
+		err = output_write_profile(output, profile, is_plain);
 	if (!err)
 		err = output_commit(output);
 	if (!err && profile->samples.n == 0)
@@ -132,11 +144,16 @@ static struct error *write_profile(const struct convert_options *convert, const 
 static struct error *run(const struct convert_options *convert, const struct cli *cli)
 {
 	struct error *err = check_paths(convert);
+	if (!err)
+		err = conversion_options_check(&convert->conversion);
 	if (err)
 		return err;
-	struct output output;
-	err = convert->is_in_place ? output_open_in_place(&output, convert->output)
-				   : output_open(&output, convert->output);
+	interruption_discard_outputs();
+	struct output output = {0};
+	if (!convert->is_in_place)
+		err = output_open(&output, convert->output, true);
+	else if (access(convert->output, W_OK) < 0)
+		err = error_number(error_errno(errno, "cannot write %s", convert->output), 701);
 	if (!err)
 		err = write_profile(convert, cli, &output);
 	output_close(&output);
@@ -169,12 +186,13 @@ static const struct cli_option perf_to_profile_options[] = {
 	{OPTION_INPUT, "input", "FILE", "perf.data", 'i', true},
 	{OPTION_OUTPUT, "output", "FILE", "profile to write", 'o', true},
 	{OPTION_FORCE, "force", NULL, "replace an existing output", 'f', true},
-	{OPTION_JIT, "jit", NULL, "accepted; code of JIT compilers is named anyway", 'j', true},
+	{OPTION_JIT, "jit", NULL, "accepted, without effect", 'j', true},
 };
 
 static const struct cli_spec perf_to_profile_spec = {
+	.program = "perf_to_profile",
 	.command = "convert",
-	.usage = "(as perf_to_profile) -i FILE -o FILE [-f] [-j]",
+	.usage = "-i FILE -o FILE [-f] [-j]",
 	.summary = "Converts perf.data to a symbolized pprof profile.",
 	.examples = "  perf_to_profile -i perf.data -o perf.profile -f\n"
 		    "  go tool pprof -top perf.data       starts it by itself\n",
@@ -186,7 +204,7 @@ static const struct cli_spec perf_to_profile_spec = {
 
 int cmd_convert_as_perf_to_profile(int argc, char **argv)
 {
-	struct convert_options convert = {.is_in_place = true};
+	struct convert_options convert = {0};
 	conversion_options_init(&convert.conversion);
 	struct cli cli;
 	int exit_code;
@@ -196,7 +214,8 @@ int cmd_convert_as_perf_to_profile(int argc, char **argv)
 		return message_error(&cli.message, cli_usage("both -i and -o are needed"));
 	struct stat st;
 	struct error *err = NULL;
-	if (!convert.is_forced && stat(convert.output, &st) == 0 && S_ISREG(st.st_mode))
+	convert.is_in_place = stat(convert.output, &st) == 0 && S_ISREG(st.st_mode);
+	if (!convert.is_forced && convert.is_in_place)
 		err = error_number(error_new(ERROR_IO, "%s exists; -f replaces it", convert.output),
 				   701);
 	if (!err)

@@ -70,14 +70,15 @@ static void warn_of_samples(const struct cli *cli, const struct survey_report *r
 				"No event was sampled while it was written.");
 }
 
-static struct error *read_records(struct record_source *source, struct survey *survey)
+static struct error *read_records(struct record_source *source, const char *path,
+				  struct survey *survey)
 {
 	struct error *err = record_source_drain(source, survey_feed, survey);
 	if (err && error_get_code(err) == ERROR_NO_ENTRY) {
 		error_free(err);
 		return NULL;
 	}
-	return err;
+	return error_wrap(err, "%s", conversion_input_shown(path));
 }
 
 static struct error *inspect_source(const struct inspect_options *inspect,
@@ -85,7 +86,7 @@ static struct error *inspect_source(const struct inspect_options *inspect,
 				    const struct cli *cli)
 {
 	struct survey *survey = survey_new(record_source_info(source));
-	struct error *err = read_records(source, survey);
+	struct error *err = read_records(source, inspect->input, survey);
 	progress_end(progress);
 	if (!err)
 		err = conversion_state_warnings(source, inspect->input, inspect->is_strict, cli);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live sampling to pprof or perf.data. */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cursor.h"
 #include "base/mem.h"
 #include "pipeline/command.h"
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
+#include "pipeline/interruption.h"
 #include "pipeline/output.h"
 #include "pipeline/process_log.h"
 #include "pipeline/recording.h"
@@ -180,7 +185,9 @@ const struct cli_spec cmd_record_spec = {
 		"  perfpipe record -p 1234 -F 999 -o p.pb.gz      a process until Ctrl-C\n"
 		"  perfpipe record -G system.slice/nginx.service -d 1m\n"
 		"  perfpipe record -a -o perf.data -- make        for perf report\n",
-	.notes = "The exit status is the command's own. Ctrl-C writes what was taken.\n",
+	.notes =
+		"The exit status is the command's own. Ctrl-C writes what was taken, a second one\n"
+		"ends at once. With -o - the command's output goes to standard error.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
 	.shared = {conversion_symbol_options},
@@ -210,6 +217,28 @@ static struct error *choose_scope(struct record_options *record, char **command)
 	return NULL;
 }
 
+/*
+ * The command's executable as mapping records name it, so that pprof takes it for the main program;
+ * NULL when it is not found. The caller owns it.
+ */
+static char *find_executable(const char *name)
+{
+	char real[PATH_MAX];
+	if (strchr(name, '/'))
+		return realpath(name, real) ? mem_copy_string(real) : NULL;
+	const char *folders = getenv("PATH");
+	while (folders && *folders) {
+		size_t n = strcspn(folders, ":");
+		char *path = mem_format("%.*s/%s", (int)n, folders, name);
+		bool is_found = access(path, X_OK) == 0 && realpath(path, real);
+		mem_free(path);
+		if (is_found)
+			return mem_copy_string(real);
+		folders += n + (folders[n] == ':');
+	}
+	return NULL;
+}
+
 /* Everything that is open during a recording. */
 struct session {
 	const struct record_options *options;
@@ -222,26 +251,47 @@ struct session {
 	struct pipeline *pipeline;
 	struct recording recording;
 	uint64_t n_samples; /* that came out of the pipeline */
+	uint64_t n_lost_records, n_lost_samples;
+	size_t n_warnings; /* of the source that were said */
+	bool has_stdout;   /* one of our outputs goes there */
 };
 
 static struct error *open_outputs(struct session *session)
 {
-	struct error *err = output_open(&session->output, session->options->output);
-	if (err || !session->options->processes)
+	const char *processes = session->options->processes;
+	if (processes && output_is_same_path(session->options->output, processes))
+		return cli_usage("--output and --processes are the same file: %s",
+				 output_shown(processes));
+	struct error *err = output_open(&session->output, session->options->output, true);
+	if (!err && processes)
+		err = output_open(&session->processes, processes, false);
+	if (err)
 		return err;
-	/* Text may go to a terminal. */
-	const char *path = session->options->processes;
-	if (strcmp(path, "-") == 0)
-		path = "/dev/stdout";
-	return output_open(&session->processes, path);
+	session->has_stdout = output_is_standard(&session->output) ||
+			      (processes && output_is_standard(&session->processes));
+	return NULL;
 }
 
-/* The command gets the default of SIGPIPE, not ours. */
+/*
+ * The command gets the default of SIGPIPE, not ours, and standard error for its output where ours
+ * goes to standard output.
+ */
 static struct error *open_source(struct session *session)
 {
+	int own_stdout = -1;
+	if (session->has_stdout) {
+		own_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (own_stdout < 0)
+			return error_number(error_errno(errno, "standard output"), 107);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
 	signal(SIGPIPE, SIG_DFL);
 	struct error *err = collector_open_live(&session->options->live, &session->source);
 	signal(SIGPIPE, SIG_IGN);
+	if (own_stdout >= 0) {
+		dup2(own_stdout, STDOUT_FILENO);
+		close(own_stdout);
+	}
 	return err;
 }
 
@@ -252,11 +302,13 @@ static bool shows_execs(const struct record_options *record)
 	       record->conversion.labels & (CONVERTER_LABEL_CMDLINE | CONVERTER_LABEL_CGROUP);
 }
 
-static void state_degradations(const struct session *session)
+/* More may have come since the last time. */
+static void state_degradations(struct session *session)
 {
 	const struct collector_live_state *state = collector_live_state(session->source);
 	const struct message *message = &session->cli->message;
-	for (size_t i = 0; i < state->n_warnings; i++) {
+	for (; session->n_warnings < state->n_warnings; session->n_warnings++) {
+		size_t i = session->n_warnings;
 		const struct collector_warning *warning = &state->warnings[i];
 		/* Nobody asked for cycles, so this is how things are and no reason to warn. */
 		if (warning->number == NO_CYCLES && !session->options->live.events)
@@ -264,18 +316,59 @@ static void state_degradations(const struct session *session)
 		else if (warning->number == NO_EXEC_WATCH && !shows_execs(session->options))
 			message_detail(message, "%s [W%d]", warning->text, warning->number);
 		else
-			message_warning(message, warning->number, warning->text, warning->why);
+			message_warning_with_fix(message, warning->number, warning->text,
+						 warning->why, warning->fix);
 	}
-	message_detail(message, "%" PRIu32 " CPUs, %" PRIu32 " rings of %" PRIu64 " KiB",
-		       state->n_cpus, state->n_rings, state->ring_bytes >> 10);
 }
 
-static struct error *count_samples(void *context, const struct perf_record *records, size_t n)
+static void detail_rings(const struct session *session)
+{
+	const struct collector_live_state *state = collector_live_state(session->source);
+	message_detail(&session->cli->message,
+		       "%" PRIu32 " CPUs, %" PRIu32 " rings of %" PRIu64 " KiB", state->n_cpus,
+		       state->n_rings, state->ring_bytes >> 10);
+}
+
+/* Where no list of programs says it. */
+static void state_execs(const struct session *session)
+{
+	const struct collector_live_state *state = collector_live_state(session->source);
+	const struct message *message = &session->cli->message;
+	if (state->n_execs_seen)
+		message_detail(message,
+			       "%" PRIu64 " programs started: arguments of %" PRIu64
+			       " came with their exec, of %" PRIu64 " from /proc, of %" PRIu64
+			       " from nowhere",
+			       state->n_execs_seen, state->n_execs_argv_record,
+			       state->n_execs_argv_proc, state->n_execs_argv_none);
+	if (state->n_execs_argv_none && !session->log &&
+	    session->options->conversion.labels & CONVERTER_LABEL_CMDLINE)
+		message_note(message,
+			     "%" PRIu64 " of %" PRIu64
+			     " programs that started have no cmdline label: they ended too soon",
+			     state->n_execs_argv_none, state->n_execs_seen);
+}
+
+/* The number at that byte of a record. */
+static uint64_t number_at(const struct perf_record *record, size_t offset)
+{
+	struct cursor c = cursor_make(record->bytes, record->size, false);
+	cursor_skip(&c, offset);
+	return cursor_u64(&c);
+}
+
+static struct error *write_perf_data(void *context, const struct perf_record *records, size_t n)
 {
 	struct session *session = context;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		session->n_samples += records[i].type == PERF_RECORD_SAMPLE;
-	return NULL;
+		if (records[i].type == PERF_RECORD_LOST)
+			session->n_lost_records += number_at(&records[i], 16);
+		else if (records[i].type == PERF_RECORD_LOST_SAMPLES)
+			session->n_lost_samples += number_at(&records[i], 8);
+	}
+	return output_failed(session->options->output,
+			     perf_file_writer_add(session->writer, records, n));
 }
 
 static struct error *open_pipeline(struct session *session)
@@ -286,11 +379,9 @@ static struct error *open_pipeline(struct session *session)
 		struct error *err =
 			perf_file_writer_open(session->output.writer.fd, info, &session->writer);
 		if (err)
-			return err;
-		config.sinks[config.n_sinks++] = (struct pipeline_sink){.add = perf_file_writer_add,
-									.context = session->writer};
+			return output_failed(session->options->output, err);
 		config.sinks[config.n_sinks++] =
-			(struct pipeline_sink){.add = count_samples, .context = session};
+			(struct pipeline_sink){.add = write_perf_data, .context = session};
 	} else {
 		conversion_open(&session->conversion, &session->options->conversion, info);
 		config.sinks[config.n_sinks++] = conversion_sink(&session->conversion);
@@ -311,10 +402,11 @@ static struct error *sample(struct session *session)
 	struct progress progress;
 	bool is_beside = session->options->live.scope != COLLECTOR_COMMAND;
 	progress_begin(&progress, session->cli->has_progress && !session->cli->command,
-		       PROGRESS_SECONDS, "recording");
+		       PROGRESS_TIME, "recording");
 	struct recording_options how = {
 		.duration_ns = session->options->duration_ns,
 		.companion = is_beside ? session->cli->command : NULL,
+		.is_output_on_stdout = session->has_stdout,
 		.progress = &progress,
 	};
 	struct error *err =
@@ -333,7 +425,8 @@ static void state_interruption(const struct session *session)
 		message_note(&session->cli->message,
 			     "stopped by %s after %.1f s; writing what was taken",
 			     strsignal(recording->signal), (double)recording->duration_ns / 1e9);
-	else if (recording->end == RECORDING_TARGET_GONE)
+	else if (recording->end == RECORDING_TARGET_GONE &&
+		 session->options->live.scope != COLLECTOR_COMMAND)
 		message_note(&session->cli->message, "the target is gone after %.1f s",
 			     (double)recording->duration_ns / 1e9);
 }
@@ -346,8 +439,11 @@ static void state_result(const struct session *session)
 		message_warning(message, 114, "nothing was sampled: the profile is empty", NULL);
 	message_note(message, "wrote %s: %" PRIu64 " samples in %.1f s",
 		     output_shown(session->options->output), session->n_samples, seconds);
-	if (!session->log)
-		return;
+}
+
+static void state_processes(const struct session *session)
+{
+	const struct message *message = &session->cli->message;
 	uint64_t n_none, n_cut;
 	process_log_count_gaps(session->log, &n_none, &n_cut);
 	message_note(message, "wrote %s: %" PRIu64 " programs started",
@@ -375,35 +471,80 @@ static struct error *write_profile(struct session *session)
 	return err;
 }
 
-static struct error *write_all(struct session *session)
+static struct error *finish_perf_data(struct session *session)
 {
-	struct error *err =
-		session->writer ? perf_file_writer_finish(session->writer) : write_profile(session);
+	struct converter_totals totals = {.taken = session->n_samples,
+					  .lost_events = session->n_lost_records,
+					  .lost_samples = session->n_lost_samples};
+	conversion_warn_of_losses(session->cli, &totals, pipeline_get_losses(session->pipeline));
+	return output_failed(session->options->output, perf_file_writer_finish(session->writer));
+}
+
+static struct error *write_output(struct session *session)
+{
+	struct error *err = session->writer ? finish_perf_data(session) : write_profile(session);
 	if (!err)
 		err = output_commit(&session->output);
-	if (!err && session->log)
-		err = process_log_finish(session->log);
-	if (!err && session->log)
-		err = output_commit(&session->processes);
 	if (!err)
 		state_result(session);
 	return err;
 }
 
-static struct error *record(struct session *session)
+static struct error *write_processes(struct session *session)
 {
-	struct error *err = open_outputs(session);
+	if (!session->log)
+		return NULL;
+	struct error *err =
+		output_failed(session->options->processes, process_log_finish(session->log));
+	if (!err)
+		err = output_commit(&session->processes);
+	if (!err)
+		state_processes(session);
+	return err;
+}
+
+/* The one does not go without the other. */
+static struct error *write_all(struct session *session)
+{
+	struct error *err = write_output(session);
+	struct error *processes_err = write_processes(session);
+	if (!err)
+		return processes_err;
+	if (processes_err)
+		(void)!message_error(&session->cli->message, processes_err);
+	return err;
+}
+
+static struct error *open_all(struct session *session)
+{
+	struct error *err = interruption_open();
+	if (!err)
+		err = open_outputs(session);
 	if (!err)
 		err = open_source(session);
 	if (err)
 		return err;
 	state_degradations(session);
+	detail_rings(session);
 	err = open_pipeline(session);
+	if (err || !interruption_signal())
+		return err;
+	session->recording.signal = interruption_signal();
+	return error_new(ERROR_CANCELLED,
+			 "stopped by %s before anything was sampled: nothing is written",
+			 strsignal(session->recording.signal));
+}
+
+static struct error *record(struct session *session)
+{
+	struct error *err = open_all(session);
 	if (!err)
 		err = sample(session);
 	if (err)
 		return err;
 	state_interruption(session);
+	state_degradations(session);
+	state_execs(session);
 	return write_all(session);
 }
 
@@ -418,20 +559,48 @@ static void close_session(struct session *session)
 	output_close(&session->output);
 }
 
-/* A command that was interrupted ends soon; one whose time is merely up goes on in peace. */
-static int command_exit_code(struct session *session)
+/*
+ * Whatever became of the recording, the command is ours: it is waited for, and its status is known.
+ * One that was told to stop ends soon.
+ */
+static void wait_for_command(struct session *session)
 {
 	struct recording *recording = &session->recording;
+	if (!recording->child || recording->has_exited)
+		return;
+	const char *name = session->cli->command[0];
+	if (!interruption_signal())
+		message_note(&session->cli->message, "waiting for %s to end", name);
+	recording_wait(recording, CHILD_PATIENCE_MS);
+	if (!recording->has_exited)
+		message_note(&session->cli->message, "%s goes on as process %d", name,
+			     (int)recording->child);
+}
+
+static int command_exit_code(const struct session *session)
+{
+	const struct recording *recording = &session->recording;
 	if (!recording->child)
 		return EXIT_CODE_DONE;
-	bool is_interrupted = recording->end == RECORDING_INTERRUPTED;
-	if (!recording->has_exited && !is_interrupted)
-		message_note(&session->cli->message, "waiting for %s to end",
-			     session->cli->command[0]);
-	recording_wait(recording, is_interrupted ? CHILD_PATIENCE_MS : -1);
 	if (recording->has_exited)
 		return recording->exit_code;
-	return is_interrupted ? EXIT_CODE_SIGNAL + recording->signal : EXIT_CODE_FAILED;
+	return recording->signal ? EXIT_CODE_SIGNAL + recording->signal : EXIT_CODE_FAILED;
+}
+
+static int exit_code_of(struct session *session, struct error *err)
+{
+	const struct recording *recording = &session->recording;
+	if (!err) {
+		wait_for_command(session);
+		return command_exit_code(session);
+	}
+	bool is_cancelled = error_get_code(err) == ERROR_CANCELLED;
+	int exit_code = message_error(&session->cli->message, err);
+	wait_for_command(session);
+	if (recording->has_exited)
+		message_note(&session->cli->message, "%s ended with status %d",
+			     session->cli->command[0], recording->exit_code);
+	return is_cancelled && recording->signal ? EXIT_CODE_SIGNAL + recording->signal : exit_code;
 }
 
 int cmd_record(int argc, char **argv)
@@ -446,11 +615,18 @@ int cmd_record(int argc, char **argv)
 		return exit_code;
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
+	char *executable = cli.command ? find_executable(cli.command[0]) : NULL;
 	struct error *err = choose_scope(&record_options, cli.command);
 	if (!err)
+		err = conversion_options_check(&record_options.conversion);
+	if (!err && record_options.live.scope == COLLECTOR_COMMAND)
+		record_options.conversion.main_path = executable;
+	if (!err)
 		err = record(&session);
-	exit_code = err ? message_error(&cli.message, err) : command_exit_code(&session);
+	exit_code = exit_code_of(&session, err);
+	interruption_close();
 	close_session(&session);
+	mem_free(executable);
 	mem_free(record_options.pids);
 	return exit_code;
 }

@@ -49,7 +49,8 @@ static const struct cli_option options[] = {
 	{OPTION_SORT, "sort", "LABEL,...",
 	 "a row for each value of these labels; \"function\"\namong them for each function too", 0,
 	 true},
-	{OPTION_NODECOUNT, "nodecount", "N", "so many rows, 0 for all (default 40)", 0, true},
+	{OPTION_NODECOUNT, "nodecount", "N",
+	 "so many rows, 0 for all (default 40 on text, else\nall)", 0, true},
 	{OPTION_COLUMN, "column", "NAME", "which value to show (default the profile's own)", 0,
 	 false},
 };
@@ -230,7 +231,13 @@ static struct error *read_pprof(int fd, const char *path, struct profile **out)
 static struct error *read_input(const struct report_options *report, const struct cli *cli,
 				struct profile **out)
 {
+	struct error *err = conversion_options_check(&report->conversion);
+	if (err)
+		return err;
 	bool is_stdin = strcmp(report->path, "-") == 0;
+	if (is_stdin && isatty(STDIN_FILENO))
+		return cli_usage("standard input is a terminal; pipe a profile or perf.data into "
+				 "it, or name a file");
 	int own CLEANUP(cleanup_fd) = -1;
 	if (!is_stdin) {
 		own = open(report->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -240,7 +247,14 @@ static struct error *read_input(const struct report_options *report, const struc
 	int fd = is_stdin ? STDIN_FILENO : own;
 	if (is_perf_data_head(fd))
 		return conversion_read_file(&report->conversion, report->path, cli, out);
-	return read_pprof(fd, report->path, out);
+	const char *first = report->conversion.first;
+	if (first)
+		return cli_usage("--%s is for perf.data; %s is none%s", first,
+				 conversion_input_shown(report->path),
+				 strcmp(first, "event") == 0
+					 ? ", and --column chooses among a profile's values"
+					 : "");
+	return read_pprof(fd, conversion_input_shown(report->path), out);
 }
 
 /* --- the table --- */
@@ -258,14 +272,81 @@ static enum report_print_format print_format(enum cli_format format)
 	return REPORT_PRINT_TEXT;
 }
 
+static bool has_label(const struct profile *profile, const char *key, size_t size)
+{
+	for (uint32_t i = 0; i < profile->labels.n; i++) {
+		const char *text = profile_text(profile, profile->labels.items[i].key);
+		if (strncmp(text, key, size) == 0 && text[size] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* Names of labels, each once, as far as they fit. */
+static void list_labels(const struct profile *profile, char *out, size_t size)
+{
+	uint32_t keys[MAX_KEYS];
+	size_t n = 0;
+	out[0] = '\0';
+	for (uint32_t i = 0; i < profile->labels.n && n < MAX_KEYS; i++) {
+		uint32_t key = profile->labels.items[i].key;
+		size_t known = 0;
+		while (known < n && keys[known] != key)
+			known++;
+		if (known < n)
+			continue;
+		size_t used = strlen(out);
+		snprintf(out + used, size - used, "%s%s", n ? ", " : "",
+			 profile_text(profile, key));
+		keys[n++] = key;
+	}
+}
+
+static struct error *check_label(const struct profile *profile, const char *option, const char *key,
+				 size_t size)
+{
+	char names[512];
+	if (profile->samples.n == 0 || has_label(profile, key, size))
+		return NULL;
+	list_labels(profile, names, sizeof(names));
+	return cli_usage("%s: no sample has a label \"%.*s\"; there are: %s", option, (int)size,
+			 key, names[0] ? names : "none");
+}
+
+/* A label that no sample has would give one row of everything, or nothing. */
+static struct error *check_labels(const struct report_options *report,
+				  const struct profile *profile)
+{
+	struct error *err = NULL;
+	for (uint32_t i = 0; i < report->table.n_sort && !err; i++) {
+		const char *key = report->table.sort[i];
+		if (strcmp(key, "function") != 0)
+			err = check_label(profile, "--sort", key, strlen(key));
+	}
+	for (uint32_t i = 0; i < report->table.n_tagfocus && !err; i++) {
+		const char *focus = report->tagfocus[i];
+		err = check_label(profile, "--tagfocus", focus, strcspn(focus, "="));
+	}
+	return err;
+}
+
 static struct error *print_table(const struct report_options *report, const struct cli *cli,
 				 const struct profile *profile)
 {
 	struct report_table *table;
-	struct error *err = report_table_make(profile, &report->table, &table);
+	struct error *err = check_labels(report, profile);
+	if (err)
+		return err;
+	err = report_table_make(profile, &report->table, &table);
 	if (err)
 		return error_get_code(err) == ERROR_USAGE ? error_number(err, 1) : err;
+	errno = 0;
 	err = report_print(table, print_format(cli->format), stdout);
+	if (err && errno) {
+		int errno_value = errno;
+		error_free(err);
+		err = error_errno(errno_value, "cannot write the table to standard output");
+	}
 	report_table_free(table);
 	return err ? error_number(err, 702) : NULL;
 }

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/conversion.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "pipeline/progress.h"
+#include "pipeline/unnamed.h"
 
 const struct cli_option conversion_symbol_options[] = {
 	{CONVERSION_LABELS, "labels", "LIST",
@@ -56,6 +65,8 @@ static struct error *parse_labels(const char *list, uint32_t *out)
 		names[i + 1] = converter_label_name(i);
 	uint32_t set = 0;
 	char word[32];
+	if (list[0] == '\0')
+		return cli_usage("--labels has an empty list; \"none\" means no labels");
 	while (cli_next_word(&list, word, sizeof(word))) {
 		size_t index;
 		struct error *err =
@@ -89,8 +100,23 @@ static struct error *add_debug_root(struct conversion_options *options, const ch
 	return NULL;
 }
 
+static const char *name_of(int id)
+{
+	const struct cli_option *const tables[] = {conversion_symbol_options,
+						   conversion_file_options};
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		for (const struct cli_option *option = tables[i]; option->name; option++) {
+			if (option->id == id)
+				return option->name;
+		}
+	}
+	return NULL;
+}
+
 struct error *conversion_options_set(struct conversion_options *options, int id, const char *value)
 {
+	if (!options->first && id != CONVERSION_STRICT)
+		options->first = name_of(id);
 	switch (id) {
 	case CONVERSION_EVENT:
 		options->event = value;
@@ -131,12 +157,65 @@ struct error *conversion_options_set(struct conversion_options *options, int id,
 	return NULL;
 }
 
+static struct error *unusable(const char *option, const char *path, const char *why)
+{
+	return error_number(error_new(ERROR_NO_ENTRY, "--%s %s: %s", option, path, why), 614);
+}
+
+static struct error *check_folder(const char *option, const char *path)
+{
+	struct stat st;
+	if (!path)
+		return NULL;
+	if (stat(path, &st) < 0)
+		return unusable(option, path, strerrordesc_np(errno));
+	return S_ISDIR(st.st_mode) ? NULL : unusable(option, path, "not a folder");
+}
+
+static struct error *check_file(const char *option, const char *path, bool is_elf)
+{
+	if (!path)
+		return NULL;
+	int fd CLEANUP(cleanup_fd) = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return unusable(option, path, strerrordesc_np(errno));
+	if (!S_ISREG(st.st_mode))
+		return unusable(option, path, "not a file");
+	char magic[4] = "";
+	size_t n = 0;
+	struct error *err = file_read_at(fd, 0, magic, sizeof(magic), &n);
+	if (err)
+		return error_number(error_wrap(err, "--%s %s", option, path), 614);
+	if (n == 0)
+		return unusable(option, path, "empty");
+	if (is_elf && memcmp(magic, "\177ELF", sizeof(magic)) != 0)
+		return unusable(option, path, "not an ELF file");
+	return NULL;
+}
+
+struct error *conversion_options_check(const struct conversion_options *options)
+{
+	struct error *err = check_file("kallsyms", options->symbols.kallsyms, false);
+	if (!err)
+		err = check_file("vmlinux", options->symbols.vmlinux, true);
+	if (!err)
+		err = check_folder("sysroot", options->symbols.sysroot);
+	for (size_t i = 0; !err && i < options->n_debug_roots; i++)
+		err = check_folder("debug-root", options->debug_roots[i]);
+	return err;
+}
+
 void conversion_open(struct conversion *conversion, const struct conversion_options *options,
 		     const struct perf_source_info *info)
 {
 	struct symcache_config symbols = options->symbols;
 	symbols.is_live = info->is_live;
-	struct converter_config config = {.labels = options->labels, .event = options->event};
+	struct converter_config config = {.labels = options->labels,
+					  .event = options->event,
+					  .main_path = options->main_path};
+	conversion->is_live = info->is_live;
+	conversion->has_names = !symbols.no_symbols;
 	conversion->cache = symcache_new(&symbols);
 	conversion->converter = converter_new(&config, info, conversion->cache);
 }
@@ -158,8 +237,29 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void warn_of_losses(const struct cli *cli, const struct converter_totals *totals,
-			   struct pipeline_losses losses)
+/* Counters of the whole program; a command has one source. */
+static void warn_of_counters(const struct cli *cli)
+{
+	char text[200];
+	uint64_t n_late = stats_get(STAT_RECORDS_OUT_OF_ORDER);
+	uint64_t n_maps = stats_get(STAT_MAPS_EVICTED);
+	uint64_t n_processes = stats_get(STAT_PROCESSES_EVICTED);
+	if (n_late) {
+		snprintf(text, sizeof(text), "%" PRIu64 " records came too late to be put in order",
+			 n_late);
+		message_warning(&cli->message, 615, text, NULL);
+	}
+	if (n_maps || n_processes) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " mappings and %" PRIu64
+			 " processes were forgotten: there were too many",
+			 n_maps, n_processes);
+		message_warning(&cli->message, 616, text, NULL);
+	}
+}
+
+void conversion_warn_of_losses(const struct cli *cli, const struct converter_totals *totals,
+			       struct pipeline_losses losses)
 {
 	char text[200];
 	/* Both count the same losses; the larger one is nearer to the truth. */
@@ -190,6 +290,12 @@ static void warn_of_losses(const struct cli *cli, const struct converter_totals 
 			 totals->no_event, percent(totals->no_event, totals->taken));
 		message_warning(&cli->message, 609, text, NULL);
 	}
+	if (totals->malformed_records) {
+		snprintf(text, sizeof(text), "skipped %" PRIu64 " malformed records",
+			 totals->malformed_records);
+		message_warning(&cli->message, 607, text, NULL);
+	}
+	warn_of_counters(cli);
 }
 
 static void detail_names(const struct cli *cli, const struct converter_totals *totals)
@@ -214,8 +320,14 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	if (err)
 		return err;
 	const struct converter_totals *totals = converter_get_totals(conversion->converter);
-	warn_of_losses(cli, totals, losses);
+	conversion_warn_of_losses(cli, totals, losses);
+	/* A live source has said it at its start. */
+	if (totals->frames[SYMBOL_HIDDEN] && !conversion->is_live)
+		message_warning(&cli->message, 103, "kernel names are hidden from this user", NULL);
 	detail_names(cli, totals);
+	if (conversion->has_names)
+		unnamed_state(&cli->message, profile, conversion->cache,
+			      totals->frames[SYMBOL_OTHER_KERNEL] != 0);
 	if (losses.samples || losses.others) {
 		char *text = mem_format("perfpipe: dropped %" PRIu64 " samples and %" PRIu64
 					" other records before conversion",
@@ -234,15 +346,32 @@ struct error *conversion_state_warnings(struct record_source *source, const char
 	const struct collector_warning *warnings = collector_file_warnings(source, &n);
 	for (size_t i = 0; i < n; i++) {
 		if (is_strict && warnings[i].is_damage)
-			return error_number(
-				error_new(ERROR_BAD_DATA, "%s: %s", path, warnings[i].text), 601);
+			return error_number(error_new(ERROR_BAD_DATA, "%s: %s",
+						      conversion_input_shown(path),
+						      warnings[i].text),
+					    601);
 	}
 	for (size_t i = 0; i < n; i++) {
-		char *text = mem_format("%s: %s", path, warnings[i].text);
+		char *text = mem_format("%s: %s", conversion_input_shown(path), warnings[i].text);
 		message_warning(&cli->message, warnings[i].number, text, warnings[i].why);
 		mem_free(text);
 	}
 	return NULL;
+}
+
+const char *conversion_input_shown(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+/* Each binary that is looked into takes one for a while, and a few stay open. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
 
 static struct error *drain_file(struct record_source *source, struct conversion *conversion)
@@ -268,7 +397,8 @@ static struct error *convert_source(const struct conversion_options *options,
 {
 	struct conversion conversion;
 	conversion_open(&conversion, options, record_source_info(source));
-	struct error *err = drain_file(source, &conversion);
+	struct error *err =
+		error_wrap(drain_file(source, &conversion), "%s", conversion_input_shown(path));
 	progress_end(progress);
 	if (!err)
 		err = conversion_state_warnings(source, path, options->is_strict, cli);
@@ -292,6 +422,7 @@ struct error *conversion_read_file(const struct conversion_options *options, con
 				   const struct cli *cli, struct profile **out)
 {
 	struct progress progress;
+	raise_descriptor_limit();
 	progress_begin(&progress, cli->has_progress, PROGRESS_BYTES, "reading");
 	struct record_source *source;
 	struct error *err = conversion_open_file(path, &progress, &source);

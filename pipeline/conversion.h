@@ -28,6 +28,8 @@ struct conversion_options {
 	size_t n_debug_roots;
 	uint32_t labels;
 	const char *event;
+	const char *main_path; /* see converter_config */
+	const char *first;     /* name of the first option that was set, NULL = none */
 	bool is_strict;
 };
 
@@ -55,12 +57,18 @@ void conversion_options_init(struct conversion_options *options);
 /* A cli_set_fn for the ids above. */
 struct error *conversion_options_set(struct conversion_options *options, int id,
 				     const char *value) MUST_USE;
+/*
+ * Whether the files and folders that the options name can be used; number 614. To be called before
+ * any work.
+ */
+struct error *conversion_options_check(const struct conversion_options *options) MUST_USE;
 /* 0 when it is not the name of a label. */
 uint32_t conversion_label_of(const char *name);
 
 struct conversion {
 	struct symcache *cache;
 	struct converter *converter;
+	bool is_live, has_names;
 };
 
 /* options and info are borrowed and outlive the conversion. */
@@ -74,6 +82,9 @@ struct pipeline_sink conversion_sink(struct conversion *conversion);
 struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
 				struct pipeline_losses losses, struct profile **out) MUST_USE;
 void conversion_close(struct conversion *conversion);
+/* Says what was lost, malformed, late or forgotten on the way. */
+void conversion_warn_of_losses(const struct cli *cli, const struct converter_totals *totals,
+			       struct pipeline_losses losses);
 
 /* path: a perf.data file, folder, or "-". Errors have number 613 when it cannot be opened at all.
  */
@@ -85,6 +96,8 @@ struct error *conversion_open_file(const char *path, struct progress *progress,
  */
 struct error *conversion_state_warnings(struct record_source *source, const char *path,
 					bool is_strict, const struct cli *cli) MUST_USE;
+/* The input's name for people: "-" is "standard input". */
+const char *conversion_input_shown(const char *path);
 /* Both and all between, to a profile. */
 struct error *conversion_read_file(const struct conversion_options *options, const char *path,
 				   const struct cli *cli, struct profile **out) MUST_USE;

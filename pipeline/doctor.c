@@ -29,7 +29,14 @@ enum {
 	MLOCK_ENOUGH_KIB = 512,
 };
 
-#define FIX_CAPABILITIES "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v perfpipe)\""
+#define SET_CAPABILITIES(list) "sudo setcap " list "+ep \"$(command -v perfpipe)\""
+#define FIX_CAPABILITIES       SET_CAPABILITIES("cap_perfmon,cap_syslog")
+/* setcap replaces what was set before, so the lists contain one another. */
+#define FIX_TRACEFS SET_CAPABILITIES("cap_perfmon,cap_syslog,cap_dac_read_search")
+#define FIX_MISSING                                                                                \
+	SET_CAPABILITIES("cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search,"              \
+			 "cap_ipc_lock,cap_checkpoint_restore")
+#define FIX_PROC "mount -t proc proc /proc"
 
 static void state(struct doctor_result *out, const char *name, enum doctor_status status,
 		  const char *fix, const char *fmt, ...) PRINTF_LIKE(5, 6);
@@ -106,6 +113,12 @@ static int try_clock(pid_t pid, int cpu, bool has_kernel)
 
 /* --- checks --- */
 
+static void state_unread(struct doctor_result *out, const char *name, const char *setting)
+{
+	state(out, name, DOCTOR_WARN, FIX_PROC, "%s cannot be read: %s", setting,
+	      access("/proc/self", F_OK) < 0 ? "there is no /proc" : "/proc/sys/kernel is hidden");
+}
+
 static void check_kernel(struct doctor_result *out)
 {
 	struct utsname names;
@@ -162,8 +175,7 @@ static void check_paranoid(struct doctor_result *out)
 	long level;
 	bool is_privileged = has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN);
 	if (!read_number("/proc/sys/kernel/perf_event_paranoid", &level)) {
-		state(out, "paranoid", DOCTOR_WARN, "run where /proc/sys/kernel can be read",
-		      "kernel.perf_event_paranoid cannot be read");
+		state_unread(out, "paranoid", "kernel.perf_event_paranoid");
 		return;
 	}
 	bool is_ok = is_privileged || level <= -1;
@@ -189,7 +201,7 @@ static void check_capabilities(struct doctor_result *out)
 			snprintf(missing + used, sizeof(missing) - used, " %s", wanted[i].name);
 	}
 	if (missing[0])
-		state(out, "capabilities", DOCTOR_WARN, FIX_CAPABILITIES,
+		state(out, "capabilities", DOCTOR_WARN, FIX_MISSING,
 		      "missing:%s (perfmon samples others, syslog names the kernel)", missing);
 	else
 		state(out, "capabilities", DOCTOR_OK, NULL, "all that perfpipe can use");
@@ -216,13 +228,23 @@ static bool has_kernel_addresses(void)
 
 static void check_kernel_names(struct doctor_result *out)
 {
-	long level = -1;
-	read_number("/proc/sys/kernel/kptr_restrict", &level);
-	bool has_address = has_kernel_addresses();
-	state(out, "kernel_names", has_address ? DOCTOR_OK : DOCTOR_WARN,
-	      "sudo sysctl kernel.kptr_restrict=1 and keep CAP_SYSLOG",
-	      "kernel.kptr_restrict is %ld: kernel frames %s", level,
-	      has_address ? "have names" : "will show as addresses");
+	long level;
+	if (!read_number("/proc/sys/kernel/kptr_restrict", &level)) {
+		state_unread(out, "kernel_names", "kernel.kptr_restrict");
+		return;
+	}
+	if (has_kernel_addresses())
+		state(out, "kernel_names", DOCTOR_OK, NULL,
+		      "kernel.kptr_restrict is %ld: kernel frames have names", level);
+	else if (level > 1)
+		state(out, "kernel_names", DOCTOR_WARN,
+		      "sudo sysctl kernel.kptr_restrict=1; " FIX_CAPABILITIES,
+		      "kernel.kptr_restrict is %ld: kernel names are hidden from everybody", level);
+	else
+		state(out, "kernel_names", DOCTOR_WARN, FIX_CAPABILITIES,
+		      "kernel names are hidden: kernel.kptr_restrict is %ld, which asks for "
+		      "CAP_SYSLOG%s",
+		      level, level ? "" : " where perf_event_paranoid is above 1");
 }
 
 static void check_cycles(struct doctor_result *out)
@@ -240,7 +262,10 @@ static void check_mlock(struct doctor_result *out)
 {
 	long kib = 0;
 	struct rlimit limit = {0};
-	read_number("/proc/sys/kernel/perf_event_mlock_kb", &kib);
+	if (!read_number("/proc/sys/kernel/perf_event_mlock_kb", &kib)) {
+		state_unread(out, "mlock", "kernel.perf_event_mlock_kb");
+		return;
+	}
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	bool is_unlimited = has_capability(CAP_IPC_LOCK) || limit.rlim_cur == RLIM_INFINITY;
 	if (is_unlimited)
@@ -289,18 +314,24 @@ static void check_tracefs(struct doctor_result *out)
 	if (id)
 		state(out, "tracefs", DOCTOR_OK, NULL,
 		      "sched_process_exec can be watched: command lines of short programs too");
-	else
+	else if (access("/sys/kernel/tracing/events", F_OK) < 0 && errno == ENOENT)
 		state(out, "tracefs", DOCTOR_WARN,
-		      "sudo mount -t tracefs nodev /sys/kernel/tracing; sudo chmod o+rx "
-		      "/sys/kernel/tracing",
-		      "tracefs cannot be read: command lines of very short programs are missed");
+		      "sudo mount -t tracefs nodev /sys/kernel/tracing; " FIX_TRACEFS,
+		      "tracefs is not mounted: command lines of very short programs are missed");
+	else
+		state(out, "tracefs", DOCTOR_WARN, FIX_TRACEFS,
+		      "tracefs is readable for root alone: command lines of very short programs "
+		      "are missed");
 }
 
 static void check_rate(struct doctor_result *out)
 {
 	long hz = 0;
 	long percent = 0;
-	read_number("/proc/sys/kernel/perf_event_max_sample_rate", &hz);
+	if (!read_number("/proc/sys/kernel/perf_event_max_sample_rate", &hz)) {
+		state_unread(out, "max_rate", "kernel.perf_event_max_sample_rate");
+		return;
+	}
 	read_number("/proc/sys/kernel/perf_cpu_time_max_percent", &percent);
 	state(out, "max_rate", hz >= DEFAULT_FREQUENCY_HZ ? DOCTOR_OK : DOCTOR_WARN,
 	      "sudo sysctl kernel.perf_event_max_sample_rate=100000",

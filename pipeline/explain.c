@@ -17,8 +17,13 @@ static const struct explain_entry entries[] = {
 	 "The process may have exited before sampling began.",
 	 "perfpipe record -G CGROUP, or record its parent: children are followed"},
 	{'W', 103, 0, "kernel names hidden",
-	 "kernel.kptr_restrict hides the kernel's addresses, so kernel frames show as addresses.",
-	 "sudo sysctl kernel.kptr_restrict=1, and keep CAP_SYSLOG"},
+	 "The kernel hides its addresses from users without CAP_SYSLOG when kernel.kptr_restrict "
+	 "is 1 "
+	 "or kernel.perf_event_paranoid above 1, and from all when kptr_restrict is 2; kernel "
+	 "frames "
+	 "are one nameless group then.",
+	 "sudo setcap cap_perfmon,cap_syslog+ep \"$(command -v perfpipe)\", and sysctl "
+	 "kernel.kptr_restrict=1"},
 	{'E', 104, EXIT_CODE_NO_INPUT, "cgroup not found",
 	 "The path is below the cgroup2 mount (or the v1 perf_event hierarchy) as "
 	 "/proc/PID/cgroup shows it.",
@@ -35,9 +40,11 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
-	{'W', 107, 0, "fewer file descriptors than needed",
-	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
-	 "followed; part of the target is not sampled.",
+	{'W', 107, 0, "too few file descriptors for each thread",
+	 "Attaching to a process takes a descriptor per thread, event and CPU. With fewer, all "
+	 "CPUs "
+	 "are sampled and what other processes did is left out: the result is the same, but costs "
+	 "more.",
 	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
@@ -125,6 +132,19 @@ static const struct explain_entry entries[] = {
 	 "--event takes the name of an event of that file.", "perfpipe inspect FILE"},
 	{'E', 613, EXIT_CODE_NO_INPUT, "the input cannot be opened",
 	 "There is no such file, or this user may not read it.", "check the path: ls -l FILE"},
+	{'E', 614, EXIT_CODE_NO_INPUT, "a file or folder named by an option cannot be used",
+	 "--kallsyms, --vmlinux, --debug-root and --sysroot name what names are taken from; "
+	 "without "
+	 "it they would be missing in silence.",
+	 "check the path: ls -l FILE"},
+	{'W', 615, 0, "records came too late to be put in order",
+	 "They are older than what was passed on before them, so a mapping or name may count too "
+	 "late; reading rings lagged far behind, or the file was put together badly.",
+	 "perfpipe record -m 4M, or a lower -F"},
+	{'W', 616, 0, "processes or mappings were forgotten",
+	 "There are bounds on what is kept in memory; samples of what was forgotten show as "
+	 "unmapped.",
+	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
 	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",
 	 "Symbols are kept by build-id, once a recording or perfpipe symbols add needed them.",
 	 "perfpipe symbols ls, or: perfpipe symbols add FILE"},
@@ -136,7 +156,8 @@ static const struct explain_entry entries[] = {
 	 "readelf -S FILE shows what it has"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
-	 "The folder does not exist or may not be written, or the name is a folder's.",
+	 "The folder does not exist or may not be written, the name is a folder's, or there is a "
+	 "file of that name that may not be replaced.",
 	 "perfpipe … -o /tmp/perfpipe.pb.gz"},
 	{'E', 702, EXIT_CODE_IO, "writing failed",
 	 "The disk is full, a quota is reached, or the reader of a pipe went away.",

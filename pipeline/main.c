@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the command that is asked for and runs it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "pipeline/command.h"
@@ -87,18 +90,38 @@ static int run(int argc, char **argv)
 /* A full disk or a reader that left shows when the last of standard output is written. */
 static int close_output(int exit_code)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	errno = 0;
+	bool is_written = fflush(stdout) == 0;
+	int errno_value = errno;
+	if ((is_written && !ferror(stdout)) || exit_code != EXIT_CODE_DONE)
 		return exit_code;
-	if (exit_code != EXIT_CODE_DONE)
-		return exit_code;
+	static const char text[] = "cannot write to standard output";
+	struct error *err = errno_value ? error_errno(errno_value, "%s", text)
+					: error_new(ERROR_IO, "%s", text);
 	struct message message = {0};
-	return message_error(&message, error_number(error_new(ERROR_IO, "cannot write to standard "
-									"output"),
-						    702));
+	return message_error(&message, error_number(err, 702));
+}
+
+/*
+ * Whoever started us may have closed them; then the first files that we open would get their
+ * numbers, and messages would go into the profile. What stands there now refuses to be used the
+ * way that counts: reading standard input and writing standard output fail as before.
+ */
+static void occupy_standard_descriptors(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* The lowest free number is taken, which is this one. */
+		if (open("/dev/null", modes[fd]) < 0 && open("/", O_PATH) < 0)
+			return;
+	}
 }
 
 int main(int argc, char **argv)
 {
+	occupy_standard_descriptors();
 	/* Commands that are started get the default back. */
 	signal(SIGPIPE, SIG_IGN);
 	return close_output(run(argc, argv));

@@ -10,8 +10,12 @@
 
 #include "pipeline/explain.h"
 #include "pipeline/json_text.h"
+#include "proto/utf8.h"
 
-enum { BAD_USAGE = 1 }; /* its own text and the help say all */
+enum {
+	BAD_USAGE = 1, /* its own text and the help say all */
+	NOTE_BYTES = 8192,
+};
 
 bool message_wants_color(enum message_color choice, int fd)
 {
@@ -83,22 +87,49 @@ static void print_json(const struct statement *statement)
 	fputs("}\n", stderr);
 }
 
+/* A control character at p of valid UTF-8: its length, else 0. */
+static size_t control_length(const unsigned char *p)
+{
+	if (p[0] < 0x20 || p[0] == 0x7f)
+		return 1;
+	return p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+}
+
+static void print_escaped(const char *text)
+{
+	bool is_utf8 = utf8_is_valid(text, strlen(text));
+	for (const unsigned char *p = (const unsigned char *)text; *p;) {
+		size_t n = control_length(p);
+		if (n == 0 && *p >= 0x80 && !is_utf8)
+			n = 1;
+		if (n == 0)
+			fputc(*p++, stderr);
+		for (; n > 0; n--)
+			fprintf(stderr, "\\x%02x", *p++);
+	}
+}
+
 static void print_text(const struct message *message, const struct statement *statement)
 {
 	const char *on = message->has_color ? statement->color : "";
 	const char *off = message->has_color ? "\033[0m" : "";
-	fprintf(stderr, "perfpipe: %s%s:%s %s", on, statement->severity, off, statement->text);
+	fprintf(stderr, "perfpipe: %s%s:%s ", on, statement->severity, off);
+	print_escaped(statement->text);
 	if (statement->code[0] && statement->exit_code)
 		fprintf(stderr, " [%s, exit %d]", statement->code, statement->exit_code);
 	else if (statement->code[0])
 		fprintf(stderr, " [%s]", statement->code);
 	fputc('\n', stderr);
-	if (statement->why)
-		fprintf(stderr, "  why: %s\n", statement->why);
+	if (statement->why) {
+		fputs("  why: ", stderr);
+		print_escaped(statement->why);
+		fputc('\n', stderr);
+	}
 	if (statement->fix)
 		fprintf(stderr, "  fix: %s\n", statement->fix);
 	if (statement->exit_code == EXIT_CODE_USAGE && !statement->why)
-		fprintf(stderr, "  see: perfpipe %s%s--help\n",
+		fprintf(stderr, "  see: %s %s%s--help\n",
+			message->program ? message->program : "perfpipe",
 			message->command ? message->command : "", message->command ? " " : "");
 	else if (statement->code[0])
 		fprintf(stderr, "  see: perfpipe explain %s\n", statement->code);
@@ -150,13 +181,19 @@ int message_error(const struct message *message, struct error *err)
 
 void message_warning(const struct message *message, int number, const char *text, const char *why)
 {
+	message_warning_with_fix(message, number, text, why, NULL);
+}
+
+void message_warning_with_fix(const struct message *message, int number, const char *text,
+			      const char *why, const char *fix)
+{
 	const struct explain_entry *entry = explain_find(EXPLAIN_WARNING, number);
 	struct statement statement = {
 		.severity = "warning",
 		.color = "\033[1;33m",
 		.text = text,
 		.why = why ? why : (entry ? entry->why : NULL),
-		.fix = entry ? entry->fix : NULL,
+		.fix = fix ? fix : (entry ? entry->fix : NULL),
 	};
 	if (number)
 		snprintf(statement.code, sizeof(statement.code), "W%03d", number);
@@ -167,7 +204,9 @@ static void print_note(const char *fmt, va_list args)
 {
 	fflush(stdout);
 	fputs("perfpipe: ", stderr);
-	vfprintf(stderr, fmt, args);
+	char text[NOTE_BYTES];
+	vsnprintf(text, sizeof(text), fmt, args);
+	print_escaped(text);
 	fputc('\n', stderr);
 }
 

@@ -83,8 +83,9 @@ struct error *pipeline_open(const struct pipeline_config *config, struct pipelin
 		size_t n = config->max_blocks ? config->max_blocks : PIPELINE_BLOCKS_DEFAULT;
 		pipeline->mailbox = mailbox_new(n);
 		pipeline->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		err = pipeline->failure_fd < 0 ? error_errno(errno, "eventfd")
-					       : start_thread(pipeline);
+		err = !pipeline->mailbox || pipeline->failure_fd < 0
+			      ? error_number(error_errno(errno, "convert thread"), 107)
+			      : start_thread(pipeline);
 	}
 	if (err) {
 		pipeline_close(pipeline);

@@ -34,6 +34,7 @@ struct process_log {
 	struct hash_map pending; /* pid → struct pending *, at most MAX_PENDING */
 	size_t pending_bytes;	 /* of their records */
 	uint64_t n_lines, n_none, n_cut;
+	int errno_value; /* of the first write that failed; nothing is written from there on */
 };
 
 /* One line; absent parts are NULL or empty. */
@@ -54,6 +55,8 @@ struct process_log *process_log_new(int fd, enum process_log_scope scope)
 	log->scope = scope;
 	int own = dup(fd);
 	log->out = own >= 0 ? fdopen(own, "w") : NULL;
+	if (!log->out)
+		log->errno_value = errno;
 	hash_map_init(&log->pending);
 	return log;
 }
@@ -100,7 +103,7 @@ static const char *source_name(uint32_t source)
 
 static void write_line(struct process_log *log, const struct exec_line *line)
 {
-	if (!log->out)
+	if (!log->out || log->errno_value)
 		return;
 	fprintf(log->out, "{\"time_ns\":%" PRIu64 ",\"pid\":%" PRIu32 ",\"comm\":", line->time_ns,
 		line->pid);
@@ -120,6 +123,8 @@ static void write_line(struct process_log *log, const struct exec_line *line)
 	fputs(",\"exe\":", log->out);
 	json_text_write(log->out, line->exe && line->exe[0] ? line->exe : NULL);
 	fprintf(log->out, ",\"source\":\"%s\"}\n", source_name(line->source));
+	if (ferror(log->out))
+		log->errno_value = errno;
 	log->n_lines++;
 	log->n_none += line->source == PERF_EXEC_UNKNOWN;
 	log->n_cut += line->is_argv_cut;
@@ -253,13 +258,6 @@ static void add_exit(struct process_log *log, const struct perf_record *record)
 		write_half(log, take_pending(log, pid));
 }
 
-static struct error *check(const struct process_log *log)
-{
-	if (log->out && !ferror(log->out))
-		return NULL;
-	return error_number(error_new(ERROR_IO, "cannot write the process list"), 702);
-}
-
 struct error *process_log_add(void *context, const struct perf_record *records, size_t n)
 {
 	struct process_log *log = context;
@@ -271,15 +269,17 @@ struct error *process_log_add(void *context, const struct perf_record *records, 
 		else if (records[i].type == PERF_RECORD_EXIT)
 			add_exit(log, &records[i]);
 	}
-	return check(log);
+	return NULL;
 }
 
 struct error *process_log_finish(struct process_log *log)
 {
 	write_all_pending(log);
-	if (log->out)
-		fflush(log->out);
-	return check(log);
+	if (!log->errno_value && fflush(log->out) != 0)
+		log->errno_value = errno;
+	if (!log->errno_value)
+		return NULL;
+	return error_number(error_errno(log->errno_value, "write"), 702);
 }
 
 uint64_t process_log_count(const struct process_log *log)

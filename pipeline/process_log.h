@@ -24,7 +24,10 @@ enum process_log_scope { PROCESS_LOG_ALL, PROCESS_LOG_TARGET };
 /* fd is borrowed. */
 struct process_log *process_log_new(int fd, enum process_log_scope scope);
 void process_log_free(struct process_log *log);
-/* A perf_record_sink_fn; context is the log. Records in native byte order. */
+/*
+ * A perf_record_sink_fn; context is the log. Records in native byte order. Never fails: a list that
+ * cannot be written must not cost the profile, so that trouble waits for process_log_finish.
+ */
 struct error *process_log_add(void *context, const struct perf_record *records, size_t n) MUST_USE;
 /* Writes execs that still wait for their command line, and what is buffered. */
 struct error *process_log_finish(struct process_log *log) MUST_USE;

@@ -23,8 +23,8 @@ static void format_amount(enum progress_unit unit, double n, char *out, size_t s
 {
 	if (unit == PROGRESS_BYTES)
 		snprintf(out, size, "%.1f MiB", n / (1 << 20));
-	else if (unit == PROGRESS_SECONDS)
-		snprintf(out, size, "%.0f s", n);
+	else if (unit == PROGRESS_TIME)
+		snprintf(out, size, "%.0f s", n / NS_PER_S);
 	else
 		snprintf(out, size, "%.0f", n);
 }
@@ -37,11 +37,14 @@ static void draw(const struct progress *progress, uint64_t done, uint64_t total,
 		char whole[32];
 		format_amount(progress->unit, (double)total, whole, sizeof(whole));
 		snprintf(of, sizeof(of), " of %s", whole);
-		if (done)
+		double rest = (double)(total - done);
+		if (progress->unit == PROGRESS_TIME)
+			snprintf(left, sizeof(left), ", %.0f s left", rest / NS_PER_S);
+		else if (done)
 			snprintf(left, sizeof(left), ", %.0f s left",
-				 seconds * (double)(total - done) / (double)done);
+				 seconds * rest / (double)done);
 	}
-	if (progress->unit != PROGRESS_SECONDS) {
+	if (progress->unit != PROGRESS_TIME) {
 		char each[32];
 		format_amount(progress->unit, (double)done / seconds, each, sizeof(each));
 		snprintf(rate, sizeof(rate), ", %s/s", each);

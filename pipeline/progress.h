@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum progress_unit { PROGRESS_BYTES, PROGRESS_COUNT, PROGRESS_SECONDS };
+/* PROGRESS_TIME: in nanoseconds, of a time that is known beforehand. */
+enum progress_unit { PROGRESS_BYTES, PROGRESS_COUNT, PROGRESS_TIME };
 
 struct progress {
 	const char *what; /* "reading" */

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "pipeline/explain.h"
+#include "pipeline/interruption.h"
 
 enum {
 	NS_PER_S = 1000000000,
@@ -32,8 +32,7 @@ struct loop {
 	struct recording *recording;
 	struct pollfd *fds;
 	size_t n_fds;
-	int signal_fd, child_fd;
-	sigset_t signals, mask_before;
+	int child_fd;
 	uint64_t begin_ns;
 	uint64_t n_drained; /* records of the newest drain */
 	bool is_over;
@@ -78,11 +77,16 @@ static struct error *spawn_companion(struct loop *loop)
 	sigemptyset(&defaults);
 	sigaddset(&defaults, SIGPIPE);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &loop->mask_before);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	posix_spawn_file_actions_t actions;
+	posix_spawn_file_actions_init(&actions);
+	if (loop->options->is_output_on_stdout)
+		posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
 	char *const *argv = loop->options->companion;
-	int rc = posix_spawnp(&loop->recording->child, argv[0], NULL, &attributes, argv, environ);
+	int rc = posix_spawnp(&loop->recording->child, argv[0], &actions, &attributes, argv,
+			      environ);
+	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	if (!rc)
 		return NULL;
@@ -91,20 +95,23 @@ static struct error *spawn_companion(struct loop *loop)
 	return error_number(error_new(code, "cannot start %s: %s", argv[0], strerror(rc)), 111);
 }
 
-void recording_wait(struct recording *recording, int timeout_ms)
+/* --- signals --- */
+
+/*
+ * A signal from the terminal reached the command as well; one that was sent to us alone is handed
+ * on, so that the command does not outlive the wish to stop.
+ */
+static void take_signal(struct recording *recording)
 {
-	if (!recording->child || recording->has_exited)
+	if (recording->signal)
 		return;
-	if (timeout_ms >= 0) {
-		int fd = open_pidfd(recording->child);
-		if (fd >= 0) {
-			struct pollfd pollfd = {.fd = fd, .events = POLLIN};
-			(void)poll(&pollfd, 1, timeout_ms);
-			close(fd);
-		}
-		reap(recording, WNOHANG);
-		return;
-	}
+	recording->signal = interruption_signal();
+	if (recording->child && !recording->has_exited && !interruption_is_from_terminal())
+		kill(recording->child, recording->signal);
+}
+
+static void wait_without_pidfd(struct recording *recording)
+{
 	while (!recording->has_exited) {
 		reap(recording, 0);
 		if (!recording->has_exited && errno != EINTR)
@@ -112,35 +119,29 @@ void recording_wait(struct recording *recording, int timeout_ms)
 	}
 }
 
-/* --- signals --- */
-
-static struct error *hold_signals(struct loop *loop)
+void recording_wait(struct recording *recording, int patience_ms)
 {
-	sigemptyset(&loop->signals);
-	sigaddset(&loop->signals, SIGINT);
-	sigaddset(&loop->signals, SIGTERM);
-	struct sigaction hangup;
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-		sigaddset(&loop->signals, SIGHUP); /* not under nohup */
-	pthread_sigmask(SIG_BLOCK, &loop->signals, &loop->mask_before);
-	loop->signal_fd = signalfd(-1, &loop->signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	return loop->signal_fd < 0 ? error_errno(errno, "signalfd") : NULL;
-}
-
-/*
- * A signal from the terminal reached the command as well; one that was sent to us alone is handed
- * on, so that the command does not outlive the wish to stop.
- */
-static void take_signal(struct loop *loop)
-{
-	struct signalfd_siginfo info;
-	if (read(loop->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+	if (!recording->child || recording->has_exited)
 		return;
-	struct recording *recording = loop->recording;
-	recording->signal = (int)info.ssi_signo;
-	if (recording->child && !recording->has_exited && info.ssi_code != SI_KERNEL)
-		kill(recording->child, recording->signal);
-	end(loop, RECORDING_INTERRUPTED);
+	int fd = open_pidfd(recording->child);
+	if (fd < 0) {
+		wait_without_pidfd(recording);
+		return;
+	}
+	if (!interruption_signal()) {
+		struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+				       {.fd = interruption_fd(), .events = POLLIN}};
+		while (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno == EINTR)
+			;
+	}
+	reap(recording, WNOHANG);
+	if (interruption_signal() && !recording->has_exited) {
+		take_signal(recording);
+		struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+		(void)poll(&pollfd, 1, patience_ms);
+		reap(recording, WNOHANG);
+	}
+	close(fd);
 }
 
 /* --- draining --- */
@@ -194,7 +195,7 @@ static void list_fds(struct loop *loop)
 		loop->fds = mem_realloc(loop->fds, loop->n_fds, sizeof(*loop->fds));
 		memset(loop->fds, 0, loop->n_fds * sizeof(*loop->fds));
 	}
-	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
+	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = interruption_fd(), .events = POLLIN};
 	loop->fds[FD_FAILURE] =
 		(struct pollfd){.fd = pipeline_failure_fd(loop->pipeline), .events = POLLIN};
 	loop->fds[FD_CHILD] = (struct pollfd){.fd = loop->child_fd, .events = POLLIN};
@@ -235,8 +236,10 @@ static void wait_for_work(struct loop *loop, uint64_t elapsed_ns)
 				   .tv_nsec = (long)(ns % NS_PER_S)};
 	if (ppoll(loop->fds, loop->n_fds, &timeout, NULL) <= 0)
 		return;
-	if (loop->fds[FD_SIGNAL].revents)
-		take_signal(loop);
+	if (loop->fds[FD_SIGNAL].revents) {
+		take_signal(loop->recording);
+		end(loop, RECORDING_INTERRUPTED);
+	}
 	if (loop->fds[FD_FAILURE].revents)
 		end(loop, RECORDING_SINK_FAILED);
 	if (loop->fds[FD_CHILD].revents) {
@@ -254,7 +257,7 @@ static struct error *step(struct loop *loop)
 		end(loop, RECORDING_TIME_UP);
 		return NULL;
 	}
-	progress_update(loop->options->progress, elapsed_ns / NS_PER_S, limit_ns / NS_PER_S);
+	progress_update(loop->options->progress, elapsed_ns, limit_ns);
 	wait_for_work(loop, elapsed_ns);
 	struct error *err = drain(loop);
 	if (!err && !loop->is_over && collector_live_is_target_gone(loop->source))
@@ -275,6 +278,7 @@ static struct error *start(struct loop *loop)
 		if (loop->child_fd < 0)
 			err = error_errno(errno, "pidfd of process %d", loop->recording->child);
 	}
+	interruption_insist();
 	return err;
 }
 
@@ -305,17 +309,11 @@ struct error *recording_run(struct record_source *source, struct pipeline *pipel
 		.pipeline = pipeline,
 		.options = options,
 		.recording = out,
-		.signal_fd = -1,
 		.child_fd = -1,
 	};
-	struct error *err = hold_signals(&loop);
-	if (!err)
-		err = run(&loop);
-	if (loop.signal_fd >= 0)
-		close(loop.signal_fd);
+	struct error *err = run(&loop);
 	if (loop.child_fd >= 0)
 		close(loop.child_fd);
 	mem_free(loop.fds);
-	pthread_sigmask(SIG_SETMASK, &loop.mask_before, NULL);
 	return err;
 }

@@ -18,7 +18,8 @@
 struct recording_options {
 	uint64_t duration_ns;	   /* 0 = no limit */
 	char *const *companion;	   /* a command to start beside another target, NULL = none */
-	struct progress *progress; /* seconds */
+	bool is_output_on_stdout;  /* the companion writes to standard error instead */
+	struct progress *progress; /* PROGRESS_TIME */
 };
 
 enum recording_end {
@@ -31,7 +32,7 @@ enum recording_end {
 
 struct recording {
 	enum recording_end end;
-	int signal; /* RECORDING_INTERRUPTED: which */
+	int signal; /* that asked for the end, also behind the sampling; 0 = none */
 	uint64_t begin_wall_ns, duration_ns;
 	pid_t child; /* the command, 0 = none */
 	bool has_exited;
@@ -39,12 +40,15 @@ struct recording {
 };
 
 /*
- * source is open and not started. Afterwards it is stopped and everything was drained into the
- * pipeline; SIGINT, SIGTERM and SIGHUP have their default action again, so a second one ends the
- * program at once. Errors: number 111 when the companion cannot be started.
+ * source is open and not started, and so is interruption.h. Afterwards the source is stopped and
+ * everything was drained into the pipeline. Errors: number 111 when the companion cannot be
+ * started; out tells of the command also when there is an error.
  */
 struct error *recording_run(struct record_source *source, struct pipeline *pipeline,
 			    const struct recording_options *options,
 			    struct recording *out) MUST_USE;
-/* Waits for a command that outlives the sampling, at most timeout_ms (-1 = for ever). */
-void recording_wait(struct recording *recording, int timeout_ms);
+/*
+ * Waits for a command that outlives the sampling: until it ends, or, once somebody asks for the
+ * end, at most patience_ms longer.
+ */
+void recording_wait(struct recording *recording, int patience_ms);

@@ -62,6 +62,9 @@ static enum module_state state_of_errno(int errno_value)
 	case ENODEV:
 	case ENXIO:
 		return MODULE_NO_FILE;
+	case EMFILE:
+	case ENFILE:
+		return MODULE_NO_DESCRIPTOR;
 	default:
 		return MODULE_NOT_FOUND;
 	}

@@ -64,6 +64,8 @@ const char *module_state_text(enum module_state state)
 		return "not an ELF file, or a damaged one";
 	case MODULE_NO_FILE:
 		return "not a file";
+	case MODULE_NO_DESCRIPTOR:
+		return "no file descriptor was left to open it";
 	}
 	return "unknown";
 }
@@ -271,6 +273,22 @@ struct module *symcache_module(struct symcache *cache, const struct module_query
 		module = identity->module;
 	}
 	return module;
+}
+
+const struct module *symcache_find_module(const struct symcache *cache, const char *path,
+					  const struct build_id *build_id)
+{
+	size_t n = module_path_length(path);
+	for (size_t i = 0; i < cache->n_modules; i++) {
+		const struct module *module = cache->modules[i];
+		bool is_same_build = build_id_is_set(build_id)
+					     ? build_id_equal(&module->build_id, build_id)
+					     : !build_id_is_set(&module->build_id);
+		if (is_same_build && strlen(module->path) == n &&
+		    memcmp(module->path, path, n) == 0)
+			return module;
+	}
+	return NULL;
 }
 
 enum module_state module_get_state(const struct module *module)

@@ -68,6 +68,7 @@ enum module_state {
 				 trusted */
 	MODULE_NOT_ELF,	      /* a file, but not ELF, or a damaged one */
 	MODULE_NO_FILE,	      /* not a file at all: [vdso], //anon, memfd that is gone */
+	MODULE_NO_DESCRIPTOR, /* the process has no file descriptor left */
 };
 const char *module_state_text(enum module_state state);
 
@@ -86,6 +87,11 @@ struct load_segment {
  * there, while the old one stays as it was.
  */
 struct module *symcache_module(struct symcache *cache, const struct module_query *query);
+
+/* The module of that path and build-id (may be empty) among those asked for, NULL if there is none.
+ */
+const struct module *symcache_find_module(const struct symcache *cache, const char *path,
+					  const struct build_id *build_id);
 
 enum module_state module_get_state(const struct module *module);
 /* Build-id from the record, else from the file (GNU note, Go note or content hash: see its kind).

@@ -4,8 +4,8 @@
 
 usage: convert_bench.py PERFPIPE FLOOR WORK_FOLDER [PERF_DATA]
 
-Without PERF_DATA it makes the recording itself (perf record -F 25000 -a -g, 40 s of git, gcc and
-python on every CPU, about 250 MB) and keeps it in WORK_FOLDER for the next time. Peers in the same run:
+Without PERF_DATA it makes the recording itself (perf record -F 25000 -a -g, 40 s of git, gcc, gzip,
+sort and python on every CPU, about 250 MB) and keeps it in WORK_FOLDER for the next time. Peers in the same run:
 `perf script --no-inline -F comm,pid,tid,ip,sym`, and the floor (walk the records, hash each chain).
 Figures are medians of whole processes as the kernel accounts them."""
 import os, statistics, subprocess, sys, time
@@ -17,12 +17,14 @@ one() { while [ $SECONDS -lt $end ]; do
 #include <math.h>
 int f(int x){int s=0;for(int i=0;i<x;i++)for(int j=0;j<i;j++)s+=i*j;return s;}' | gcc -O2 -S -o /dev/null -x c -
     git -C "$1" log --stat -p >/dev/null 2>&1
+    head -c 30000000 /usr/lib/locale/C.utf8/LC_CTYPE /dev/zero | gzip -c | sha256sum >/dev/null
+    git -C "$1" ls-files | sort -R | xargs -n 50 cat | sort >/dev/null
     /usr/bin/python3 -c '
 import json,random
 d=[{"a":random.random(),"b":[str(i) for i in range(20)]} for _ in range(2000)]
 json.loads(json.dumps(d))
 def r(n): return 1 if n<2 else r(n-1)+r(n-2)
-r(20)'
+r(22)'
 done; }
 for i in $(seq $(nproc)); do one "$1" & done; wait
 """

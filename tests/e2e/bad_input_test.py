@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged, hostile and absurd input ends in a clear error or a partial result, in bounded time and memory."""
-import random
+import gzip, random
 from support import *
 import support_limits as limits
 import support_perf_data as perf

@@ -129,4 +129,81 @@ def test_report_reads_profiles_and_recordings_alike():
     run("report", whole, "--focus", "(", check=2)
 
 
+def test_perf_to_profile_leaves_its_output_alone_until_there_is_something_to_write():
+    program = perf_to_profile()
+    run("-i", "/etc/passwd", "-o", out("late"), program=program, check=65)
+    assert not os.path.exists(out("late"))
+    run("-i", whole, "-o", out("late"), program=program, check=0)
+    before, inode = open(out("late"), "rb").read(), os.stat(out("late")).st_ino
+    run("-i", "/etc/passwd", "-o", out("late"), "-f", program=program, check=65)
+    run("-i", "/nonexistent", "-o", out("late"), "-f", program=program, check=66)
+    assert open(out("late"), "rb").read() == before
+    write(out("late"), b"x" * 100000)  # what pprof lets it write is open, and longer before
+    run("-i", whole, "-o", out("late"), "-f", program=program, check=0)
+    assert open(out("late"), "rb").read() == before and os.stat(out("late")).st_ino == inode
+    assert "see: perf_to_profile --help" in run("-i", whole, program=program, check=2).stderr
+    help_text = run("--help", program=program, check=0).stdout.decode()
+    assert "Usage: perf_to_profile -i" in help_text and "without effect" in help_text
+
+
+def test_paths_of_options_that_cannot_be_used_are_errors_before_any_work():
+    for option, value in (("--kallsyms", "/nosuch"), ("--vmlinux", "/nosuch"), ("--vmlinux", "/etc/passwd"),
+                          ("--debug-root", "/nosuch"), ("--sysroot", "/nosuch")):
+        for words in (("convert", whole, "-o", out("never.pb.gz")), ("report", whole)):
+            done = run(*words, option, value, check=66)
+            assert "E614" in done.stderr and "%s %s" % (option, value) in done.stderr, done.stderr
+    assert not os.path.exists(out("never.pb.gz"))
+    for option in ("--vmlinux", "--debug-root"):
+        assert "E614" in run("record", "-o", out("never.pb.gz"), option, "/nosuch", "--", "true", check=66).stderr
+
+
+def test_names_and_damage_are_told_with_their_file_and_without_escape_sequences():
+    done = run("convert", write(out("zero.data"), perf_data(10).replace(b"\x03\0\0\0\0\0\x30\0", bytes(8))),
+               "-o", out("zero.pb.gz"))
+    assert "zero.data: " in done.stderr, done.stderr
+    hostile = b"a\x1b[31mb\n"
+    done = run("convert", write(out("no\x1b[31m"), b"text\n" * 20), "-o", out("x.pb.gz"), check=65)
+    assert "\x1b" not in done.stderr and "\\x1b[31m" in done.stderr, done.stderr
+    done = run("convert", write(out("comm.data"), perf_data(10, comm=hostile)), "-o", out("x.pb.gz"), check=0)
+    assert "\x1b" not in done.stderr
+
+
+def test_the_default_name_of_a_folder_is_its_own():
+    at = out("folder.data")
+    os.makedirs(at, exist_ok=True)
+    write(os.path.join(at, "data"), perf_data(10))
+    done = run("convert", ".", cwd=at)
+    if done.returncode == 0:
+        assert sorted(os.listdir(at)) == ["data", "folder.pb.gz"], os.listdir(at)
+    assert not [name for name in os.listdir(at) if name.startswith(".")], os.listdir(at)
+
+
+def test_report_refuses_what_it_would_ignore():
+    run("convert", whole, "-o", out("r.pb.gz"), check=0)
+    for path in (whole, out("r.pb.gz")):
+        for words in (("--sort", "nosuch"), ("--sort", "comm,nosuch"), ("--tagfocus", "nosuch=1")):
+            done = run("report", path, *words, check=2)
+            assert '"nosuch"; there are: comm, pid' in done.stderr, done.stderr
+    for words in (("--event", "cpu-clock"), ("--labels", "tid"), ("--no-symbols",)):
+        assert words[0] in run("report", out("r.pb.gz"), *words, check=2).stderr
+        run("report", whole, *words, check=0)
+    run("report", out("r.pb.gz"), "--strict", check=0)
+    for path in (whole, out("r.pb.gz")):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([binary, "report", path], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 74 and "No space left" in done.stderr, done.stderr
+    run("convert", whole, "-o", out("none.pb.gz"), "--labels", "", check=2)
+
+
+def test_binary_goes_to_no_terminal_by_any_name():
+    import pty
+    leader, follower = pty.openpty()
+    for words in (("convert", whole, "-o", "-"), ("convert", whole, "-o", "/dev/stdout"),
+                  ("convert", whole, "-o", os.ttyname(follower)), ("report", "-")):
+        done = subprocess.run([binary, *words], stdin=follower, stdout=follower, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2 and "terminal" in done.stderr, (words, done.stderr)
+    os.close(follower)
+    os.close(leader)
+
+
 main(globals())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Go program recorded by perfpipe gives a profile in the form that go build -pgo= takes, and go takes it (FR-90)."""
-import re
+import gzip, re
 from support import *
-from support_pprof import Pprof, _message
+from support_pprof import Pprof, message
 from support_pprof_maker import field
 
 there = folder()
@@ -108,7 +108,7 @@ def test_functions_have_the_names_of_their_package():
 def test_stacks_go_through_the_callers():
     p = profile()
     functions = {f[1]: p.text(f.get(2, 0)) for f in p.functions}
-    names = {l[1]: [functions[_message(line)[1]] for line in l[4]] for l in p.locations}
+    names = {l[1]: [functions[message(line)[1]] for line in l[4]] for l in p.locations}
     chains = [[name for place in stack for name in names[place]] for stack, _, _ in p.samples]
     assert any("main.sumAreas" in chain and "main.main" in chain[chain.index("main.sumAreas"):] for chain in chains)
 

@@ -204,17 +204,21 @@ def test_only_the_cgroup_and_what_lies_below_is_sampled():
         except OSError as why:
             raise Skip("cgroups cannot be made: %s" % why)
 
+        def join(group):
+            if group:
+                with open(os.path.join(group, "cgroup.procs"), "w") as f:
+                    f.write("0")
+
         def start(group):
-            def join():
-                if group:
-                    with open(os.path.join(group, "cgroup.procs"), "w") as f:
-                        f.write("0")
-            targets.append(Workload(program, "1", "0.8", preexec_fn=join))
+            targets.append(Workload(program, "1", "0.8", preexec_fn=lambda: join(group)))
             assert targets[-1].line() == "ready"
 
         for group in (top, os.path.join(top, "below"), None):
             start(group)
-        recorder = Recorder("record", "-G", name, "-F", str(HZ), "--labels", "comm,pid,cgroup", "-o", out("g.pb.gz")).ready()
+        recorder = Recorder("record", "-G", name, "-F", str(HZ), "--labels", "comm,pid,cgroup", "-o", out("g.pb.gz"),
+                            "--processes", out("g.jsonl")).ready()
+        subprocess.run(["/bin/true"])
+        subprocess.run(["/bin/echo", "of the group"], stdout=subprocess.DEVNULL, preexec_fn=lambda: join(top))
         for target in targets:
             target.go()
         used = [float(target.wait()) for target in targets]
@@ -235,8 +239,51 @@ def test_only_the_cgroup_and_what_lies_below_is_sampled():
     assert targets[2].pid not in recording.values_of("pid")
     groups = recording.values_of("cgroup")
     assert groups and all(("/" + name) in g for g in groups), groups
+    programs = [json.loads(line)["argv"] for line in open(out("g.jsonl"))]
+    assert programs == [["/bin/echo", "of the group"]], programs
     below = recording.count(lambda _, l: l.get("cgroup", "").endswith("/below") and l["pid"] not in [t.pid for t in targets])
     expect(below, used[1], "the group below")
+
+
+def end_all(*processes):
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def record_inside(*unshare):
+    """What a recorder in a PID namespace of its own says and gets of the host while a program burns outside."""
+    need_root()
+    if subprocess.run(["unshare", *unshare, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no PID namespaces here")
+    outside = [subprocess.Popen([compile_c(BURN_SOURCE, out("outside")), "20000"])]
+    # New ones too: their names must not go to the others.
+    outside.append(subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]))
+    try:
+        done = run(*unshare, "sh", "-c", '"$@" & wait $!', "sh", binary, "record", "-a", "-F", str(HZ), "-d", "1",
+                   "--labels", "comm,pid", "--processes", out("ns.jsonl"), "-o", out("ns.pb.gz"), program="unshare", check=0)
+    finally:
+        end_all(*outside)
+    recording = Recording(out("ns.pb.gz"))
+    assert recording.count(lambda _, l: l["pid"] == 0) > HZ / 2, recording.flat()
+    for frames, _, labels in recording.of(pid=0):
+        assert labels["comm"] == "[outside]", labels
+        assert not {f.name for f in frames} & BURN_NAMES, [f.name for f in frames]
+    assert all(json.loads(line)["pid"] for line in open(out("ns.jsonl")))
+    return done.stderr, recording
+
+
+def test_inside_a_pid_namespace_outsiders_are_nobody():
+    messages, _ = record_inside("-pf", "--mount-proc")
+    assert messages.count("[W115]") == 1 and "pid 0" in messages, messages
+
+
+def test_the_proc_of_another_pid_namespace_is_not_read():
+    messages, recording = record_inside("-pf")
+    assert messages.count("[W115]") == 2 and "/proc is of another PID namespace" in messages, messages
+    # The pids of the inside are small, and those of the first processes outside.
+    comms = {comm for comm in recording.values_of("comm") if not re.fullmatch(r":\d+", comm)}
+    assert comms <= {"[outside]", "sh", "perfpipe", "convert"}, comms
 
 
 def test_a_command_s_threads_forks_and_exec_chains_have_their_names():

@@ -80,6 +80,66 @@ def test_rings_shrink_to_what_the_mlock_limit_allows():  # FR-116, FR-118
     assert Profile(out("m2.pb.gz")).total() > 0
 
 
+def test_a_ring_beyond_the_largest_is_told():
+    need_own_processes()
+    done = as_nobody("record", "-m", "100G", "-o", out("m3.pb.gz"), "--", *burn_command(50000),
+                     limits=[(resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10)], check=0)
+    [line] = [l for l in done.stderr.splitlines() if "[W112]" in l]
+    assert "instead of 104857600" in line, line
+
+
+def test_a_warning_has_its_remedy_under_fix():
+    need_own_processes()
+    with setting("/proc/sys/kernel/kptr_restrict", 2):
+        done = as_nobody("record", "-F", "900000", "-m", "8192", "--processes", out("w.json"), "-o", out("w.pb.gz"), "--",
+                         "true", limits=[(resource.RLIMIT_MEMLOCK, 64 << 10, 64 << 10)], check=0)
+    for line in done.stderr.splitlines():
+        if line.startswith("  why:"):
+            assert not re.search("sudo|sysctl|setcap|mount|ulimit", line), line
+    assert "fix: sudo sysctl kernel.perf_event_max_sample_rate=900000" in done.stderr, done.stderr
+
+
+def test_each_program_of_nobody_is_listed_once_with_its_name():
+    need_own_processes()
+    script = "for i in 1 2 3; do /bin/echo $i; done; sleep 0.2; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    done = as_nobody("record", "-F", "999", "--labels", "comm,cmdline", "--processes", out("p.json"), "-o", out("n.pb.gz"),
+                     "--", "sh", "-c", script, check=0)
+    lines = [json.loads(line) for line in open(out("p.json"))]
+    assert [line["comm"] for line in lines] == ["sh", "echo", "echo", "echo", "sleep"], lines
+    # Those that live long enough have their words; of the others nothing is claimed.
+    assert lines[0]["argv"] == ["sh", "-c", script] and lines[4]["argv"] == ["sleep", "0.2"], lines
+    for i in 1, 2, 3:
+        assert lines[i]["argv"] in ([], ["/bin/echo", str(i)]) and bool(lines[i]["argv"]) == (lines[i]["source"] == "proc"), lines
+    missing = len([line for line in lines if line["source"] == "none"])
+    assert ("arguments of %d programs are missing" % missing in done.stderr) == bool(missing), done.stderr
+    recording = Recording(out("n.pb.gz"))
+    words = "sh -c " + script
+    assert recording.count(lambda _, l: l.get("cmdline") == words) > 0.9 * recording.count(), recording.values_of("cmdline")
+
+
+def test_a_capability_of_a_user_namespace_is_not_taken_for_the_host_s():
+    if PARANOID < 1:
+        raise Skip("perf_event_paranoid is %d: everybody may" % PARANOID)
+    if subprocess.run(["unshare", "-Ur", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no user namespaces here")
+    done = run("-Ur", binary, "record", "-a", "-d", "0.2", "-o", out("ns.pb.gz"), program="unshare")
+    assert done.returncode == 77 and "user namespace" in done.stderr, done.stderr
+    assert "security module" not in done.stderr, done.stderr
+
+
+def test_a_missing_proc_is_named():
+    script = 'umount -l /proc && exec "$@"'
+    done = run("-m", "sh", "-c", script, "sh", binary, "record", "-a", "-d", "0.2", "-o", out("np.pb.gz"), program="unshare")
+    if "unshare" in done.stderr or "umount" in done.stderr:
+        raise Skip("no mount namespaces here")
+    assert done.returncode == 69 and "/proc is not mounted" in done.stderr and "E116" in done.stderr, done.stderr
+
+
+def test_a_cgroup_without_a_name_is_no_whole_host():
+    done = run("record", "-G", "", "-d", "0.2", "-o", out("g.pb.gz"))
+    assert done.returncode == 2 and "no cgroup was named" in done.stderr, done.stderr
+
+
 def test_ring_memory_that_is_not_there_at_all_is_named():  # FR-118
     need_own_processes()
     with setting("/proc/sys/kernel/perf_event_mlock_kb", 0):
@@ -103,6 +163,68 @@ def test_too_few_descriptors_are_counted_and_named():  # FR-119
     assert "[E107" in first and re.search(r"\b12\b", done.stderr), done.stderr
     assert "ulimit -n" in done.stderr or "LimitNOFILE" in done.stderr, done.stderr
     assert not os.path.exists(out("f.pb.gz"))
+
+
+MANY_THREADS_SOURCE = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static void *idle(void *arg) { pause(); return arg; }
+__attribute__((noinline)) static void crunch_many(void)
+{
+	struct timespec t;
+	volatile long sink = 0;
+	do {
+		for (long i = 0; i < 200000; i++)
+			sink += i;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while (t.tv_sec < 30);
+}
+int main(int argc, char **argv)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (pthread_create(&thread, &small, idle, NULL))
+			return 3;
+	puts("ready");
+	fflush(stdout);
+	if (fork() == 0)
+		crunch_many();
+	crunch_many();
+	return argc;
+}
+"""
+
+
+def test_a_process_of_more_threads_than_descriptors_is_sampled():  # FR-119
+    program = compile_c(MANY_THREADS_SOURCE, out("many"), "-pthread")
+    target = subprocess.Popen([program, "600"], stdout=subprocess.PIPE, start_new_session=True)
+    other = burner()
+    try:
+        assert target.stdout.readline() == b"ready\n"
+        done = as_root("record", "-p", str(target.pid), "-F", "499", "-d", "1", "--labels", "comm,pid", "-o", out("many.pb.gz"),
+                       limits=[(resource.RLIMIT_NOFILE, 300, 300)], check=0)
+        refused = run("record", "-p", str(target.pid), "-d", "1", "-o", out("many2.pb.gz"),
+                      preexec_fn=lambda: (resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)), drop(CAP_SYS_ADMIN, CAP_PERFMON)))
+    finally:
+        os.killpg(target.pid, signal.SIGKILL)
+        target.wait()
+        target.stdout.close()
+        end(other)
+    assert n_lines(done.stderr, "W107") == 1 and "RLIMIT_NOFILE is 300" in done.stderr, done.stderr
+    recording = Recording(out("many.pb.gz"))
+    recording.check_conservation()
+    assert recording.values_of("pid") == {target.pid}, recording.values_of("pid")
+    assert recording.values_of("comm") == {"many"}, recording.values_of("comm")
+    assert "crunch_many" in {f.name for frames, _, _ in recording.stacks for f in frames}
+    assert recording.count() > 50, recording.count()
+    if PARANOID >= 1:
+        assert refused.returncode == 1 and "E107" in refused.stderr and "descriptors are needed" in refused.stderr, refused.stderr
 
 
 def test_the_command_has_the_descriptor_limit_of_its_caller():

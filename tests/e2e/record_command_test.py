@@ -2,6 +2,7 @@
 """perfpipe record: targets, exit status, signals, outputs."""
 import json, re
 from support import *
+from support_pprof import Pprof
 
 there = folder()
 try:
@@ -149,6 +150,148 @@ def test_targets_that_are_missing_exit_66():
     assert "E104" in run("record", "-G", "no/such/group", "-d", "1", "-o", out("g.pb.gz"), check=66).stderr
     assert "E105" in run("record", "-a", "-e", "no-such-event", "-d", "1", "-o", out("g.pb.gz"), check=2).stderr
     assert not os.path.exists(out("g.pb.gz"))
+
+
+def interrupted(name, after, *signals, words=("-a", "-F", "499"), **how):
+    """Runs record and sends each (delay, signal) after one another; exit code and messages."""
+    if os.path.exists(out(name)):
+        os.unlink(out(name))
+    recorder = subprocess.Popen([binary, "record", "-o", out(name), *words], stderr=subprocess.PIPE, text=True, **how)
+    time.sleep(after)
+    for pause, number in signals:
+        time.sleep(pause)
+        if recorder.poll() is None:
+            recorder.send_signal(number)
+    text = recorder.communicate(timeout=60)[1]
+    return recorder.returncode, text
+
+
+def test_signals_close_together_are_one_wish():
+    for first, second in ((signal.SIGHUP, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT), (signal.SIGINT, signal.SIGINT)):
+        for pause in (0, 0.05):
+            code, text = interrupted("two.pb.gz", 1.2, (0, first), (pause, second))
+            assert code == 0 and "writing what was taken" in text, (first, second, code, text)
+            assert Profile(out("two.pb.gz")).types
+
+
+def test_a_signal_while_names_are_looked_up_or_written_loses_nothing():
+    # Time is up after half a second; with many samples, what follows takes a while.
+    for after in (0.5, 0.55, 0.6, 0.7, 0.9):
+        code, text = interrupted("late.pb.gz", after, (0, signal.SIGTERM), words=("-q", "-a", "-F", "20000", "-d", "0.5"))
+        if "nothing is written" in text:  # a slow start: not what this is about
+            continue
+        assert code == 0, (after, code, text)
+        assert Profile(out("late.pb.gz")).total() > 0, (after, text)
+
+
+def test_a_signal_before_sampling_leaves_the_old_file():
+    for after in (0.001, 0.01, 0.03, 0.06):
+        kept = write(out("kept.pb.gz"), b"kept")
+        recorder = subprocess.Popen([binary, "record", "-a", "-o", kept], stderr=subprocess.PIPE, text=True)
+        time.sleep(after)
+        recorder.send_signal(signal.SIGTERM)
+        text = recorder.communicate(timeout=60)[1]
+        if "nothing is written" in text or recorder.returncode == -signal.SIGTERM:
+            assert recorder.returncode in (143, -signal.SIGTERM), text
+            assert open(kept, "rb").read() == b"kept"
+        else:
+            assert recorder.returncode == 0 and Profile(kept).types, text
+
+
+def test_user_signals_change_nothing():
+    code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), (0, signal.SIGUSR2), words=("-a", "-d", "1"))
+    assert code == 0 and Profile(out("usr.pb.gz")).duration_nanos > 0.9e9, text
+
+
+def test_a_hangup_of_the_terminal_writes_what_was_taken():
+    import pty
+    if os.path.exists(out("hup.pb.gz")):
+        os.unlink(out("hup.pb.gz"))
+    pid, leader = pty.fork()
+    if pid == 0:
+        os.execv(binary, [binary, "record", "-a", "-F", "99", "-o", out("hup.pb.gz")])
+    time.sleep(1.5)
+    os.close(leader)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert Profile(out("hup.pb.gz")).total() > 0
+
+
+def test_the_command_outlives_a_failed_recording_and_is_waited_for():
+    for words in (["-o", "/dev/full"], ["-o", out("full.pb.gz"), "--processes", "/dev/full"]):
+        started = time.monotonic()
+        done = run("record", *words, "-d", "0.2", "--", "sh", "-c", "/bin/true; sleep 1; exit 3", check=74)
+        assert time.monotonic() - started >= 0.9
+        assert "cannot write /dev/full: " in done.stderr and "No space left" in done.stderr, done.stderr
+        assert "sh ended with status 3" in done.stderr, done.stderr
+    assert Profile(out("full.pb.gz")).types  # the list's trouble is not the profile's
+    # Not even when there is much to list.
+    many = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); /bin/true %s; done" % ("x" * 200)
+    run("record", "-o", out("full.pb.gz"), "--processes", "/dev/full", "--", "sh", "-c", many, check=74)
+    assert Profile(out("full.pb.gz")).types
+
+
+def test_a_full_disk_under_perf_data_is_named():
+    if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        raise Skip("only root can mount a small file system")
+    small = out("small")
+    os.makedirs(small, exist_ok=True)
+    script = 'mount -t tmpfs -o size=64k none "$1" && exec "$0" record -F 9999 -o "$1/x.data" -- sh -c "$2; exit 3"'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, binary, small, BURN % 600000], capture_output=True, text=True)
+    assert done.returncode == 74 and "cannot write %s/x.data: " % small in done.stderr, done.stderr
+    assert "No space left" in done.stderr and "sh ended with status 3" in done.stderr, done.stderr
+
+
+def test_closed_standard_descriptors_do_not_get_into_the_profile():
+    for closing in ("2>&-", "1>&-", "0<&-", "0<&- 1>&- 2>&-"):
+        script = '"$0" record -a -d 0.3 -F 999 -o "$1" %s' % closing
+        done = subprocess.run(["sh", "-c", script, binary, out("closed.pb.gz")], capture_output=True, text=True)
+        assert done.returncode == 0, (closing, done.stderr)
+        assert not Pprof(out("closed.pb.gz")).broken_rules(), closing
+    done = subprocess.run(["sh", "-c", '"$0" record -a -d 0.2 -o - 1>&-', binary], capture_output=True, text=True)
+    assert done.returncode == 74 and "cannot write standard output" in done.stderr, done.stderr
+
+
+def test_a_profile_on_standard_output_is_not_mixed_with_the_command_s():
+    for words in ([], ["-a"]):
+        done = run("record", *words, "-F", "999", "-o", "-", "--", "sh", "-c", "echo said; " + BURN % 100000, check=0)
+        assert Profile(done.stdout).total() > 0
+        assert "said\n" in done.stderr, done.stderr
+    done = run("record", "-o", out("mixed.pb.gz"), "--processes", "-", "--", "sh", "-c", "echo said; /bin/true", check=0)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "true" in [line["comm"] for line in lines] and "said\n" in done.stderr
+
+
+def test_two_outputs_need_two_places():
+    for output, processes in ((out("one"), out("one")), (out("one"), os.path.join(there, ".", "one")), ("-", "-"),
+                              ("-", "/dev/stdout")):
+        done = run("record", "-a", "-d", "0.1", "-o", output, "--processes", processes, check=2)
+        assert "the same file" in done.stderr and not done.stdout, done.stderr
+    assert not os.path.exists(out("one"))
+
+
+def test_a_command_that_is_done_is_no_lost_target():
+    assert "target is gone" not in run("record", "-o", out("t.pb.gz"), "--", "true", check=0).stderr
+
+
+def test_the_command_is_the_profile_s_main_program():
+    need("awk")
+    script = BURN % 60000 + "; awk 'BEGIN { while (i < 10000000) i++ }'"  # the child is busier
+    run("record", "-F", "999", "-o", out("main.pb.gz"), "--", "sh", "-c", script, check=0)
+    profile = Profile(out("main.pb.gz"))
+    assert profile.mappings[0] == os.path.realpath(shutil.which("sh")), profile.mappings
+
+
+def test_a_profile_does_not_tell_the_command_s_arguments():
+    done = run("record", "-F", "999", "-o", "-", "--", "sh", "-c", BURN % 100000, "token=secret", check=0)
+    profile = Pprof(done.stdout)
+    assert not [text for text in profile.strings if "secret" in text]
+    assert [text for text in profile.comments if text.startswith("command: ") and text.endswith("...")], profile.comments
+
+
+def test_too_few_descriptors_are_said():
+    done = subprocess.run(["sh", "-c", 'ulimit -n 10; exec "$0" record -a -d 0.1 -o "$1"', binary, out("few.pb.gz")],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "E107" in done.stderr, done.stderr
 
 
 def test_nothing_temporary_is_left():

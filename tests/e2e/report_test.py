@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe report: the numbers of every option on a made profile whose numbers are known, and on recordings against
 go tool pprof -top and a count of our own."""
-import csv, io, re
+import gzip, csv, io, re
 from support import *
-from support_pprof import Pprof, _message
+from support_pprof import Pprof, message
 from support_pprof_maker import Maker
 from support_recording import record
 
@@ -137,7 +137,7 @@ def count_rows(path, key=None):
     functions = {f[1]: profile.text(f.get(2, 0)) for f in profile.functions}
     names = {}
     for location in profile.locations:
-        names[location[1]] = [functions[_message(line)[1]] for line in location[4]] or ["%#x" % location.get(3, 0)]
+        names[location[1]] = [functions[message(line)[1]] for line in location[4]] or ["%#x" % location.get(3, 0)]
     flat, cum = {}, {}
     for stack, values, labels in profile.samples:
         frames = [labels.get(key)] if key else [name for place in stack for name in names[place]]

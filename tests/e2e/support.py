@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: running the binary, skipping with a reason, and an independent
-reader of pprof (plain protobuf decoding, no library).
+"""What the end-to-end tests share: running the binary, skipping with a reason, and profiles by name.
 
 A test file defines functions whose names begin with test_ and calls main(globals())."""
-import functools, glob, gzip, json, os, shutil, signal, struct, subprocess, sys, tempfile, time, traceback
+import functools, glob, json, os, shutil, signal, struct, subprocess, sys, tempfile, time, traceback
+from support_pprof import Pprof, fields, message
 
 binary = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
 
@@ -141,90 +141,19 @@ def write(path, content):
 
 # --- reading pprof ---
 
-def _varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
-def fields(data):
-    """(number, value) of a protobuf message; bytes for length-delimited fields."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-        elif kind == 2:
-            size, at = _varint(data, at)
-            value = data[at:at + size]
-            at += size
-        elif kind == 1:
-            value, at = data[at:at + 8], at + 8
-        elif kind == 5:
-            value, at = data[at:at + 4], at + 4
-        else:
-            raise ValueError("wire type %d" % kind)
-        yield key >> 3, value
-
-
-def numbers(value):
-    """A repeated number, packed or not."""
-    if isinstance(value, int):
-        return [value]
-    found, at = [], 0
-    while at < len(value):
-        number, at = _varint(value, at)
-        found.append(number)
-    return found
-
-
 class Profile:
-    """types: [(type, unit)]; samples: [(names from the leaf, values, labels)]; comments."""
+    """What most tests ask of a profile. types: [(type, unit)]; samples: [(names from the leaf, values, labels)];
+    locations: {id: names}; mappings: [path]; comments. source: a path or the bytes."""
 
     def __init__(self, source):
-        data = source if isinstance(source, bytes) else open(source, "rb").read()
-        self.is_gzip = data[:2] == b"\x1f\x8b"
-        if self.is_gzip:
-            data = gzip.decompress(data)
-        message = list(fields(data))
-        self.strings = [v.decode() for n, v in message if n == 6]
-        text = self.strings
-        self.types = [tuple(text[dict(fields(v)).get(i, 0)] for i in (1, 2)) for n, v in message if n == 1]
-        functions = {}
-        for n, v in message:
-            if n == 5:
-                f = dict(fields(v))
-                functions[f[1]] = text[f.get(2, 0)]
-        self.locations = {}
-        for n, v in message:
-            if n == 4:
-                parts = list(fields(v))
-                names = [functions[dict(fields(line))[1]] for k, line in parts if k == 4]
-                self.locations[dict(parts)[1]] = names
-        self.mappings = [text[dict(fields(v)).get(5, 0)] for n, v in message if n == 3]
-        self.samples = []
-        for n, v in message:
-            if n == 2:
-                stack, values, labels = [], [], {}
-                for k, w in fields(v):
-                    if k == 1:
-                        stack += numbers(w)
-                    elif k == 2:
-                        values += [x - (1 << 64) if x >> 63 else x for x in numbers(w)]
-                    elif k == 3:
-                        label = dict(fields(w))
-                        labels[text[label[1]]] = text[label[2]] if label.get(2) else label.get(3, 0)
-                names = [name for location in stack for name in self.locations[location]]
-                self.samples.append((names, values, labels))
-        scalars = {n: v for n, v in message if isinstance(v, int)}
-        self.time_nanos, self.duration_nanos = scalars.get(9, 0), scalars.get(10, 0)
-        self.comments = [text[c] for n, v in message if n == 13 for c in numbers(v)]
+        raw = Pprof(source)
+        self.is_gzip, self.types, self.comments = raw.is_gzip, raw.types, raw.comments
+        self.time_nanos, self.duration_nanos = raw.time_nanos, raw.duration_nanos
+        functions = {f[1]: raw.text(f.get(2, 0)) for f in raw.functions}
+        self.locations = {l[1]: [functions[message(line)[1]] for line in l[4]] for l in raw.locations}
+        self.mappings = [raw.text(m.get(5, 0)) for m in raw.mappings]
+        self.samples = [([name for i in ids for name in self.locations[i]], values, labels)
+                        for ids, values, labels in raw.samples]
 
     def column(self, name):
         return [kind for kind, _ in self.types].index(name)

@@ -22,7 +22,7 @@ def _varint(data, at):
         shift += 7
 
 
-def _fields(data):
+def fields(data):
     """(number, value) of each field; value is an int or bytes. Only the wire types that profile.proto needs."""
     at = 0
     while at < len(data):
@@ -42,10 +42,10 @@ def _fields(data):
         yield number, value
 
 
-def _message(data, repeated=()):
+def message(data, repeated=()):
     """{number: last value}, lists for repeated ones."""
     out = {number: [] for number in repeated}
-    for number, value in _fields(data):
+    for number, value in fields(data):
         if number in repeated:
             out[number].append(value)
         else:
@@ -53,7 +53,7 @@ def _message(data, repeated=()):
     return out
 
 
-def _numbers(values):
+def numbers(values):
     """A repeated number, packed or not."""
     out = []
     for value in values:
@@ -72,25 +72,27 @@ def _signed(value):
 
 
 class Pprof:
-    """types: (type, unit) of the columns; samples: (location ids, values, labels); the rest by id."""
+    """types: (type, unit) of the columns; samples: (location ids, values, labels); the rest by id. source: a path or
+    the bytes."""
 
-    def __init__(self, path):
-        with open(path, "rb") as f:
-            data = f.read()
+    def __init__(self, source):
+        data = source if isinstance(source, bytes) else open(source, "rb").read()
         self.is_gzip = data[:2] == b"\x1f\x8b"
         if self.is_gzip:
             data = gzip.decompress(data)
-        top = _message(data, repeated=(1, 2, 3, 4, 5, 6, 9, 13))
+        top = message(data, repeated=(1, 2, 3, 4, 5, 6, 9, 13))
         self.strings = [text.decode("utf-8") for text in top[6]]
         self.n_times = len(top[9])
-        self.comments = [self.text(i) for i in _numbers(top[13])]
+        self.time_nanos = _signed(top[9][-1]) if top[9] else 0
+        self.duration_nanos = _signed(top.get(10, 0))
+        self.comments = [self.text(i) for i in numbers(top[13])]
         self.period = _signed(top.get(12, 0))
         self.default_type = self.text(top.get(14, 0))
         self.types = [self._value_type(raw) for raw in top[1]]
         self.samples = [self._sample(raw) for raw in top[2]]
-        self.mappings = [_message(raw) for raw in top[3]]
-        self.locations = [_message(raw, repeated=(4,)) for raw in top[4]]
-        self.functions = [_message(raw) for raw in top[5]]
+        self.mappings = [message(raw) for raw in top[3]]
+        self.locations = [message(raw, repeated=(4,)) for raw in top[4]]
+        self.functions = [message(raw) for raw in top[5]]
 
     def text(self, index):
         if index >= len(self.strings):
@@ -98,21 +100,21 @@ class Pprof:
         return self.strings[index]
 
     def _value_type(self, raw):
-        fields = _message(raw)
-        return self.text(fields.get(1, 0)), self.text(fields.get(2, 0))
+        parts = message(raw)
+        return self.text(parts.get(1, 0)), self.text(parts.get(2, 0))
 
     def _label(self, raw):
-        fields = _message(raw)
-        if fields.get(2) and fields.get(3):
+        parts = message(raw)
+        if parts.get(2) and parts.get(3):
             raise Malformed("a label with text and number")
-        return self.text(fields.get(1, 0)), self.text(fields[2]) if fields.get(2) else _signed(fields.get(3, 0))
+        return self.text(parts.get(1, 0)), self.text(parts[2]) if parts.get(2) else _signed(parts.get(3, 0))
 
     def _sample(self, raw):
-        fields = _message(raw, repeated=(1, 2, 3))
-        labels = [self._label(label) for label in fields[3]]
+        parts = message(raw, repeated=(1, 2, 3))
+        labels = [self._label(label) for label in parts[3]]
         if len(dict(labels)) != len(labels):
             raise Malformed("a label twice in one sample")
-        return _numbers(fields[1]), [_signed(v) for v in _numbers(fields[2])], dict(labels)
+        return numbers(parts[1]), [_signed(v) for v in numbers(parts[2])], dict(labels)
 
     def totals(self):
         """[(type, unit, sum)] by column."""
@@ -160,7 +162,7 @@ class Pprof:
             if mapping and mapping.get(3, 0) and not mapping.get(2, 0) <= location.get(3, 0) < mapping.get(3, 0):
                 broken.append("%s: address %#x outside of its mapping" % (place, location.get(3, 0)))
             for line in location[4]:
-                if _message(line).get(1, 0) not in functions:
+                if message(line).get(1, 0) not in functions:
                     broken.append("%s: no such function" % place)
             if mapping and mapping.get(7) and not location[4]:
                 broken.append("%s: no name in a mapping that has functions" % place)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A profile as sorted text, in which nothing depends on the order of tables: two profiles that say the same give the
 same text."""
-from support_pprof import Pprof, _message
+from support_pprof import Pprof, message
 
 
 def lines(path):
@@ -13,7 +13,7 @@ def lines(path):
     frames = {}
     for location in profile.locations:
         mapping = mappings.get(location.get(2, 0), "-")
-        names = [functions[_message(line)[1]] for line in location[4]]
+        names = [functions[message(line)[1]] for line in location[4]]
         frames[location[1]] = "%x %s %s" % (location.get(3, 0), ";".join(names), mapping)
     found = ["type %s %s" % kind for kind in profile.types]
     found += ["default %s" % profile.default_type, "period %d" % profile.period]

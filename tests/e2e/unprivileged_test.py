@@ -97,4 +97,26 @@ def test_unreadable_input_and_folders_are_told():
     assert "E701" in as_nobody("convert", secret, "-o", "/etc/s.pb.gz", check=73).stderr
 
 
+def test_hidden_kernel_names_are_said_once():
+    from support_recording import record
+    if paranoid() < 2 and open("/proc/sys/kernel/kptr_restrict").read().strip() == "0":
+        raise Skip("everybody may see the kernel's addresses")
+    record("-a", "-g", "-e", "cpu-clock", "-o", out("kernel.data"), command=["sh", "-c", "ls -R /usr/share >/dev/null"])
+    os.chmod(out("kernel.data"), 0o644)
+    done = as_nobody("convert", out("kernel.data"), "-o", out("kernel.pb.gz"), check=0)
+    assert done.stderr.count("[W103]") == 1, done.stderr
+    checks = {c["name"]: c for c in json.loads(as_nobody("doctor", "--json").stdout)["checks"]}
+    assert "CAP_SYSLOG" in checks["kernel_names"]["text"] or "everybody" in checks["kernel_names"]["text"]
+    for name in checks["capabilities"]["text"].split("missing:")[1].split("(")[0].split():
+        assert "cap_" + name in checks["capabilities"]["fix"]
+
+
+def test_doctor_without_proc_says_so():
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        raise Skip("no mount namespaces")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" doctor', binary],
+                          capture_output=True, text=True)
+    assert done.stdout.count("there is no /proc") == 4 and "is -1" not in done.stdout, done.stdout + done.stderr
+
+
 main(globals())

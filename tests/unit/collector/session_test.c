@@ -145,15 +145,20 @@ static void stop_and_drain(struct record_source *source, struct taken *taken)
 	ok(record_source_drain(source, take, taken));
 }
 
-static bool has_warning(struct record_source *source, int number)
+static const struct collector_warning *find_warning(struct record_source *source, int number)
 {
 	const struct collector_live_state *state = collector_live_state(source);
 
 	for (size_t i = 0; i < state->n_warnings; i++) {
 		if (state->warnings[i].number == number)
-			return true;
+			return &state->warnings[i];
 	}
-	return false;
+	return NULL;
+}
+
+static bool has_warning(struct record_source *source, int number)
+{
+	return find_warning(source, number) != NULL;
 }
 
 /* Runs fn in a child, so that it may give up rights and limits; its asserts end the child. */
@@ -531,6 +536,8 @@ static void ask_for_too_much_ring(void)
 	const struct collector_live_state *state = collector_live_state(source);
 	want(state->ring_bytes >= 4096 && state->ring_bytes < 32 << 20, "smaller rings");
 	want(has_warning(source, 112), "W112");
+	want(!find_warning(source, 112)->why && strstr(find_warning(source, 112)->fix, "mlock_kb"),
+	     "a remedy");
 	for (size_t i = 0; i < state->n_warnings; i++)
 		fprintf(stderr, "W%d %s\n", state->warnings[i].number, state->warnings[i].text);
 	record_source_close(source);
@@ -663,6 +670,77 @@ static void missing_cgroup_is_e104(void **state)
 }
 
 /* A cgroup of the test's own, with one busy process in it and one beside it. */
+/* An unset variable of a script, not the whole host. */
+static void cgroup_without_a_name_is_refused(void **state)
+{
+	(void)state;
+	struct collector_live_options options = {.scope = COLLECTOR_CGROUP, .cgroup = ""};
+	struct record_source *source;
+	struct error *err = collector_open_live(&options, &source);
+
+	assert_non_null(err);
+	assert_int_equal(error_get_code(err), ERROR_USAGE);
+	error_free(err);
+}
+
+static void remedy_of_a_frequency_is_the_one_asked_for(void **state)
+{
+	(void)state;
+	enum { ASKED_HZ = 900000 };
+	struct collector_live_options options = {.scope = COLLECTOR_SYSTEM,
+						 .frequency_hz = ASKED_HZ};
+	struct record_source *source;
+
+	if (event_open_sysctl("perf_event_max_sample_rate", ASKED_HZ) >= ASKED_HZ)
+		skip();
+	ok(collector_open_live(&options, &source));
+	const struct collector_warning *warning = find_warning(source, 113);
+	assert_non_null(warning);
+	assert_null(warning->why);
+	assert_string_equal(warning->fix, "sudo sysctl kernel.perf_event_max_sample_rate=900000");
+	record_source_close(source);
+}
+
+static struct error *find_mapping(void *context, const struct perf_record *records, size_t n)
+{
+	static const char name[] = "bin/sleep";
+	bool *is_found = context;
+
+	for (size_t i = 0; i < n; i++) {
+		if (records[i].type == PERF_RECORD_MMAP2 && !records[i].is_synthetic &&
+		    memmem(records[i].bytes, records[i].size, name, sizeof(name)))
+			*is_found = true;
+	}
+	return NULL;
+}
+
+/* The wake-up by its exec is enough; nothing else happens while it sleeps. */
+static void mappings_of_a_new_program_come_at_once(void **state)
+{
+	(void)state;
+	char *command[] = {"/bin/sleep", "2", NULL};
+	struct collector_live_options options = {
+		.scope = COLLECTOR_COMMAND, .command = command, .watch_execs = true};
+	struct record_source *source;
+	bool is_found = false;
+
+	ok(collector_open_live(&options, &source));
+	ok(collector_live_start(source));
+	for (int i = 0; !collector_live_state(source)->n_execs_seen && i < 1000; i++) {
+		usleep(1000);
+		ok(record_source_drain(source, find_mapping, &is_found));
+	}
+	assert_true(is_found);
+	/* What is counted stays known at the end. */
+	ok(collector_live_stop(source));
+	ok(record_source_drain(source, find_mapping, &is_found));
+	assert_int_equal(collector_live_state(source)->n_execs_seen, 1);
+	assert_int_equal(collector_live_state(source)->n_execs_argv_record +
+				 collector_live_state(source)->n_execs_argv_proc,
+			 1);
+	record_source_close(source);
+}
+
 static void cgroup_is_sampled_without_its_neighbours(void **state)
 {
 	(void)state;
@@ -819,6 +897,9 @@ int main(void)
 		cmocka_unit_test(missing_cycles_fall_back_to_cpu_clock),
 		cmocka_unit_test(unsupported_event_is_e105),
 		cmocka_unit_test(missing_cgroup_is_e104),
+		cmocka_unit_test(cgroup_without_a_name_is_refused),
+		cmocka_unit_test(remedy_of_a_frequency_is_the_one_asked_for),
+		cmocka_unit_test(mappings_of_a_new_program_come_at_once),
 		cmocka_unit_test(cgroup_is_sampled_without_its_neighbours),
 		cmocka_unit_test(cpus_that_come_and_go_are_followed),
 		cmocka_unit_test(perf_opens_what_is_written),

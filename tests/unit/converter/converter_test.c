@@ -647,6 +647,39 @@ static void converter_result_depends_on_neither_batches_nor_byte_order(void **st
 	}
 }
 
+static void assert_command_comment(char *cmdline, const char *want)
+{
+	struct fixture f;
+	fixture_init(&f, 1, false);
+	f.source.cmdline = cmdline;
+	user_sample(&f, 0, 10, 1, 0x400100);
+	struct profile *profile = convert(&f);
+	bool is_there = false;
+	for (uint32_t i = 0; i < profile->comments.n; i++)
+		is_there |= strcmp(profile_text(profile, profile->comments.items[i]), want) == 0;
+	if (!is_there)
+		fail_msg("no comment \"%s\" for \"%s\"", want, cmdline);
+	profile_free(profile);
+	fixture_fini(&f);
+}
+
+/* Arguments of a recorded command may be anybody's tokens and paths. */
+static void converter_keeps_arguments_of_the_recorded_command_out(void **state)
+{
+	(void)state;
+	assert_command_comment("perf record -F 99 -a -- git clone https://token@host/x",
+			       "command: perf record -F 99 -a -- git ...");
+	assert_command_comment("perf record -g git clone secret -- x",
+			       "command: perf record -g ...");
+	assert_command_comment("perfpipe record -a -d 0.5", "command: perfpipe record -a -d 0.5");
+	assert_command_comment("perf record -o /srv/repos/x.data -- git --token=t",
+			       "command: perf record -o ...");
+	assert_command_comment("perfpipe record --  git", "command: perfpipe record --  git");
+	assert_command_comment("perf record --", "command: perf record --");
+	assert_command_comment("perf", "command: perf");
+	assert_command_comment("", "command: ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -668,6 +701,7 @@ int main(void)
 		cmocka_unit_test(converter_keeps_every_sample_of_a_random_stream),
 		cmocka_unit_test(converter_gives_the_same_bytes_for_the_same_input),
 		cmocka_unit_test(converter_result_depends_on_neither_batches_nor_byte_order),
+		cmocka_unit_test(converter_keeps_arguments_of_the_recorded_command_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,7 @@ static void conversion_labels_are_a_set_of_names(void **state)
 	assert_null(conversion_options_set(&options, CONVERSION_LABELS, "none"));
 	assert_int_equal(options.labels, 0);
 	assert_refused(CONVERSION_LABELS, "comm,thraed", "did you mean \"thread\"?");
+	assert_refused(CONVERSION_LABELS, "", "empty list");
 	assert_int_equal(conversion_label_of("cgroup"), CONVERTER_LABEL_CGROUP);
 	assert_int_equal(conversion_label_of("none"), 0);
 }
@@ -78,6 +79,38 @@ static void conversion_options_reach_symcache(void **state)
 	assert_true(options.is_strict && options.symbols.no_symbols && options.symbols.trust_paths);
 }
 
+static void assert_unusable(int id, const char *value, const char *part)
+{
+	conversion_options_init(&options);
+	assert_null(conversion_options_set(&options, id, value));
+	struct error *err = conversion_options_check(&options);
+	assert_non_null(err);
+	assert_int_equal(error_get_number(err), 614);
+	if (!strstr(error_text(err), part))
+		fail_msg("\"%s\" is not in \"%s\"", part, error_text(err));
+	error_free(err);
+}
+
+static void conversion_paths_that_cannot_be_used_are_errors(void **state)
+{
+	(void)state;
+	assert_null(conversion_options_check(&options));
+	assert_unusable(CONVERSION_KALLSYMS, "/nosuch", "--kallsyms /nosuch: No such file");
+	assert_unusable(CONVERSION_KALLSYMS, "/tmp", "not a file");
+	assert_unusable(CONVERSION_KALLSYMS, "/dev/null", "not a file");
+	assert_unusable(CONVERSION_VMLINUX, "/nosuch", "--vmlinux /nosuch: No such file");
+	assert_unusable(CONVERSION_VMLINUX, "/etc/passwd", "not an ELF file");
+	assert_unusable(CONVERSION_DEBUG_ROOT, "/nosuch", "--debug-root /nosuch: No such file");
+	assert_unusable(CONVERSION_SYSROOT, "/etc/passwd", "not a folder");
+	conversion_options_init(&options);
+	assert_null(conversion_options_set(&options, CONVERSION_KALLSYMS, "/etc/passwd"));
+	assert_null(conversion_options_set(&options, CONVERSION_VMLINUX, "/proc/self/exe"));
+	assert_null(conversion_options_set(&options, CONVERSION_SYSROOT, "/"));
+	assert_null(conversion_options_set(&options, CONVERSION_DEBUG_ROOT, "/tmp"));
+	assert_null(conversion_options_check(&options));
+	assert_string_equal(options.first, "kallsyms");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +118,7 @@ int main(void)
 		cmocka_unit_test_setup(conversion_debug_roots_replace_the_default_in_order, reset),
 		cmocka_unit_test_setup(conversion_demangling_is_one_of_three, reset),
 		cmocka_unit_test_setup(conversion_options_reach_symcache, reset),
+		cmocka_unit_test_setup(conversion_paths_that_cannot_be_used_are_errors, reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,22 @@ static void message_obeys_no_color_unless_told(void **state)
 	assert_false(message_wants_color(MESSAGE_COLOR_NEVER, -1));
 }
 
+static void message_shows_control_characters_instead_of_sending_them(void **state)
+{
+	(void)state;
+	struct message message = {.command = "convert"};
+	begin_listening();
+	message_note(&message, "event \033[31mred\n%s",
+		     "\xc2\x9b"
+		     "2J \xc3\xa9");
+	message_warning(&message, 602, "bad \x9b\xff", NULL);
+	end_listening();
+	const char *want = "perfpipe: event \\x1b[31mred\\x0a\\xc2\\x9b2J \xc3\xa9\n";
+	assert_memory_equal(said, want, strlen(want));
+	assert_non_null(strstr(said, "bad \\x9b\\xff [W602]"));
+	assert_null(strchr(said, '\033'));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +139,7 @@ int main(void)
 		cmocka_unit_test(message_gives_four_fields_as_json),
 		cmocka_unit_test(message_keeps_notes_from_the_quiet),
 		cmocka_unit_test(message_obeys_no_color_unless_told),
+		cmocka_unit_test(message_shows_control_characters_instead_of_sending_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

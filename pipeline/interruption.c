@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/interruption.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "pipeline/explain.h"
+
+enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, SAME_WISH_MS = 300 };
+
+static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
+static const int idle[] = {SIGUSR1, SIGUSR2};
+
+/*
+ * Written by the handler, which runs on the main thread alone, and read there. A handler has no
+ * other way to know anything.
+ */
+static struct {
+	volatile sig_atomic_t first; /* signal, 0 = none */
+	volatile sig_atomic_t is_from_terminal;
+	int fd;
+	pid_t owner;
+	uint64_t first_ns;
+} interruption = {.fd = -1};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void die(int number)
+{
+	static const char text[] = "perfpipe: stopped at once, nothing more is written\n";
+	file_writer_discard_all();
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)n;
+	_exit(EXIT_CODE_SIGNAL + number);
+}
+
+/* Async-signal-safe calls only. */
+static void ask_for_end(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	int errno_value = errno;
+	if (getpid() != interruption.owner) {
+		/* A command's process before its exec: it ends, as it would behind it. */
+		signal(number, SIG_DFL);
+		raise(number);
+	} else if (!interruption.first) {
+		interruption.first_ns = now_ns();
+		interruption.is_from_terminal = info->si_code == SI_KERNEL;
+		interruption.first = number;
+		eventfd_write(interruption.fd, 1);
+	} else if (number != SIGHUP &&
+		   now_ns() - interruption.first_ns >= (uint64_t)SAME_WISH_MS * NS_PER_MS) {
+		die(number);
+	}
+	errno = errno_value;
+}
+
+static void do_nothing(int number)
+{
+	(void)number;
+}
+
+static void discard_and_die(int number)
+{
+	file_writer_discard_all();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* What is ignored stays so, unless it is forced. */
+static void handle(int number, const struct sigaction *wanted, bool is_forced)
+{
+	struct sigaction before;
+	if (sigaction(number, NULL, &before) == 0 && (is_forced || before.sa_handler != SIG_IGN))
+		sigaction(number, wanted, NULL);
+}
+
+static struct sigaction asking_action(void)
+{
+	struct sigaction action = {.sa_sigaction = ask_for_end,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+		sigaddset(&action.sa_mask, asking[i]);
+	return action;
+}
+
+struct error *interruption_open(void)
+{
+	interruption.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interruption.fd < 0)
+		return error_number(error_errno(errno, "eventfd"), 107);
+	interruption.first = 0;
+	interruption.owner = getpid();
+	const struct sigaction ask = asking_action();
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+		handle(asking[i], &ask, false);
+	const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+	for (size_t i = 0; i < ARRAY_LEN(idle); i++)
+		handle(idle[i], &nothing, false);
+	return NULL;
+}
+
+void interruption_insist(void)
+{
+	const struct sigaction ask = asking_action();
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++) {
+		handle(asking[i], &ask, asking[i] != SIGHUP); /* nohup is meant */
+		sigaddset(&set, asking[i]);
+	}
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void interruption_close(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+		handle(asking[i], &ignore, false);
+	if (interruption.fd >= 0)
+		close(interruption.fd);
+	interruption.fd = -1;
+}
+
+int interruption_fd(void)
+{
+	return interruption.fd;
+}
+
+int interruption_signal(void)
+{
+	return interruption.first;
+}
+
+bool interruption_is_from_terminal(void)
+{
+	return interruption.is_from_terminal;
+}
+
+void interruption_discard_outputs(void)
+{
+	const struct sigaction action = {.sa_handler = discard_and_die};
+	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
+		handle(asking[i], &action, false);
+}
