@@ -341,12 +341,46 @@ static void choose_main_mapping(struct symbolizer *s)
 		profile_set_main_mapping(profile, best);
 }
 
+static bool is_of_file(const struct image *image)
+{
+	return image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO;
+}
+
+/* Modules of all locations, each once, in the order of the locations. */
+static void prepare_modules(struct symbolizer *s)
+{
+	const struct symbolize_input *input = s->input;
+	struct module **modules = NULL;
+	size_t n = 0, capacity = 0;
+	struct hash_map seen;
+	hash_map_init(&seen);
+	for (uint32_t i = 0; i < input->locations->n; i++) {
+		struct image *image = get_image(s, input->locations->items[i].image);
+		if (!is_of_file(image))
+			continue;
+		image_open(image, input->source, input->cache);
+		bool is_new;
+		hash_map_put(&seen, (uintptr_t)image->module, &is_new);
+		if (!is_new)
+			continue;
+		if (n == capacity) {
+			capacity = capacity ? 2 * capacity : 64;
+			modules = mem_realloc(modules, capacity, sizeof(struct module *));
+		}
+		modules[n++] = image->module;
+	}
+	symcache_prepare(input->cache, modules, n, input->progress, input->progress_context);
+	hash_map_fini(&seen);
+	mem_free(modules);
+}
+
 void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_REASON_N])
 {
 	struct symbolizer *s = mem_zalloc(1, sizeof(*s));
 	s->input = input;
 	hash_map_init(&s->mappings);
 	open_kernel(input);
+	prepare_modules(s);
 	for (uint32_t i = 0; i < input->locations->n; i++) {
 		frames_out[symbolize_location(s, i)]++;
 		if (input->progress && i % 1024 == 0)

@@ -9,6 +9,7 @@ static const struct command commands[] = {
 	{"convert", cmd_convert, "perf.data to pprof", &cmd_convert_spec},
 	{"report", cmd_report, "table of functions of a pprof or perf.data", &cmd_report_spec},
 	{"inspect", cmd_inspect, "what a perf.data holds", &cmd_inspect_spec},
+	{"symbols", cmd_symbols, "the symbols that are kept", &cmd_symbols_spec},
 	{"doctor", cmd_doctor, "what this host allows, and how to mend it", &cmd_doctor_spec},
 	{"explain", cmd_explain, "what a code like E601 means", &cmd_explain_spec},
 	{"version", cmd_version, "version of perfpipe", &cmd_version_spec},

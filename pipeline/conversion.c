@@ -25,6 +25,10 @@ const struct cli_option conversion_symbol_options[] = {
 	 "where separate debug files are (default\n/usr/lib/debug); may be repeated", 0, false},
 	{CONVERSION_VMLINUX, "vmlinux", "FILE", "kernel image with symbols", 0, false},
 	{CONVERSION_DEMANGLE, "demangle", "HOW", "full, normal (default) or none", 0, false},
+	{CONVERSION_SYMBOL_CACHE, "symbol-cache", "DIR",
+	 "where symbols are kept (default\n~/.cache/perfpipe/symbols)", 0, false},
+	{CONVERSION_NO_SYMBOL_CACHE, "no-symbol-cache", NULL, "keep no symbols, use none kept", 0,
+	 false},
 	{0},
 };
 
@@ -138,6 +142,12 @@ struct error *conversion_options_set(struct conversion_options *options, int id,
 		break;
 	case CONVERSION_KALLSYMS:
 		options->symbols.kallsyms = value;
+		break;
+	case CONVERSION_SYMBOL_CACHE:
+		options->symbols.cache_path = value;
+		break;
+	case CONVERSION_NO_SYMBOL_CACHE:
+		options->symbols.no_cache = true;
 		break;
 	case CONVERSION_DEMANGLE:
 		return parse_demangle(value, &options->symbols.demangle);

@@ -45,6 +45,8 @@ enum conversion_option {
 	CONVERSION_VMLINUX,
 	CONVERSION_KALLSYMS,
 	CONVERSION_DEMANGLE,
+	CONVERSION_SYMBOL_CACHE,
+	CONVERSION_NO_SYMBOL_CACHE,
 };
 
 /* Tables for cli_spec.shared: what makes sense for any source, and for files. */

@@ -145,6 +145,15 @@ static const struct explain_entry entries[] = {
 	 "There are bounds on what is kept in memory; samples of what was forgotten show as "
 	 "unmapped.",
 	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
+	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",
+	 "Symbols are kept by build-id, once a recording or perfpipe symbols add needed them.",
+	 "perfpipe symbols ls, or: perfpipe symbols add FILE"},
+	{'E', 621, EXIT_CODE_CANNOT_CREATE, "the symbol cache cannot be used",
+	 "Its folder cannot be made, or belongs to another user, or others may write there.",
+	 "choose a folder of your own: --symbol-cache DIR"},
+	{'E', 622, EXIT_CODE_BAD_INPUT, "no symbols could be read from the file",
+	 "It is no ELF file, or its tables are damaged or take more than is sane.",
+	 "readelf -S FILE shows what it has"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, the name is a folder's, or there is a "

@@ -4,11 +4,13 @@
 #include <elf.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "symcache/path_open.h"
+#include "symcache/symbol_supply.h"
 
 struct debug_link {
 	const char *name;
@@ -74,10 +76,13 @@ static const char *try_file(struct search *search, const char *root, const char 
 		return "not an ELF file";
 	}
 	const char *why_not = judge(search, &out->map, &out->image);
-	if (!why_not && !elf_image_find_type(&out->image, SHT_SYMTAB))
+	if (!why_not && symbol_supply_quality_of(&out->image) < SYMBOL_QUALITY_SYMTAB)
 		why_not = "no symbol table";
 	if (!why_not) {
 		out->is_open = true;
+		out->fd = fd;
+		fd = -1;
+		out->path = mem_copy_string(path);
 		return NULL;
 	}
 	elf_image_fini(&out->image);
@@ -146,12 +151,20 @@ bool debug_file_open(const struct debug_file_query *query, struct debug_file *ou
 	return search_by_build_id(&search) || search_by_link(&search);
 }
 
+void debug_file_release(struct debug_file *file)
+{
+	if (!file->is_open)
+		return;
+	elf_image_fini(&file->image);
+	file_map_close(&file->map);
+	close(file->fd);
+	mem_free(TAKE(file->path));
+	file->is_open = false;
+}
+
 void debug_file_close(struct debug_file *file)
 {
-	if (file->is_open) {
-		elf_image_fini(&file->image);
-		file_map_close(&file->map);
-	}
+	debug_file_release(file);
 	for (size_t i = 0; i < file->n_places; i++)
 		mem_free(file->places[i]);
 	*file = (struct debug_file){0};

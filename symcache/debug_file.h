@@ -37,6 +37,8 @@ struct debug_file {
 	struct file_map map;
 	struct elf_image image;
 	bool is_open;
+	int fd;	    /* only when open */
+	char *path; /* of the file in use, within its root */
 	/* Each place looked at, with what was found there; the last one is the file in use. */
 	char *places[DEBUG_FILE_MAX_PLACES];
 	size_t n_places;
@@ -45,3 +47,5 @@ struct debug_file {
 /* Whether one was found. The places are recorded either way; close in both cases. */
 bool debug_file_open(const struct debug_file_query *query, struct debug_file *out);
 void debug_file_close(struct debug_file *file);
+/* Closes the file and keeps the places. */
+void debug_file_release(struct debug_file *file);

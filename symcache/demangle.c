@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#define PLT_SUFFIX "@plt"
+
 /*
  * Substitutions let a short mangled name stand for an exponentially long one. The callback leaves
  * by longjmp once the output is full, which ends time and size together; it may do so because the
@@ -49,16 +51,32 @@ static int run_demangler(const char *name, enum symcache_demangle mode,
 							    append_output, output);
 }
 
-bool demangle_name(const char *name, enum symcache_demangle mode, struct demangled *out)
+static bool demangle_plain(const char *name, enum symcache_demangle mode, struct demangled *out,
+			   size_t *n_out)
 {
-	if (mode == SYMCACHE_DEMANGLE_NONE || !is_mangled(name) ||
-	    strnlen(name, DEMANGLE_MAX_NAME_BYTES + 1) > DEMANGLE_MAX_NAME_BYTES)
-		return false;
 	struct demangle_output output = {.out = out};
 	if (setjmp(output.is_full))
 		return false;
 	if (!run_demangler(name, mode, &output) || !output.n)
 		return false;
 	out->text[output.n] = 0;
+	*n_out = output.n;
+	return true;
+}
+
+bool demangle_name(const char *name, enum symcache_demangle mode, struct demangled *out)
+{
+	size_t n = strnlen(name, DEMANGLE_MAX_NAME_BYTES + 1);
+	if (mode == SYMCACHE_DEMANGLE_NONE || !is_mangled(name) || n > DEMANGLE_MAX_NAME_BYTES)
+		return false;
+	size_t suffix = sizeof(PLT_SUFFIX) - 1;
+	if (n <= suffix || strcmp(name + n - suffix, PLT_SUFFIX) != 0)
+		return demangle_plain(name, mode, out, &n);
+	char plain[DEMANGLE_MAX_NAME_BYTES];
+	memcpy(plain, name, n - suffix);
+	plain[n - suffix] = 0;
+	if (!demangle_plain(plain, mode, out, &n) || n + suffix >= sizeof(out->text))
+		return false;
+	memcpy(out->text + n, PLT_SUFFIX, suffix + 1);
 	return true;
 }

@@ -9,7 +9,8 @@
  *   NONE     the name as it is
  *
  * So NORMAL leaves out parameters, return types, clone suffixes and Rust's hashes: parts and
- * instances that differ in them only are added up. Suffixes of C names (foo.part.0) stay.
+ * instances that differ in them only are added up. Suffixes of C names (foo.part.0) stay, and so
+ * does the "@plt" of linkage table entries.
  */
 #pragma once
 

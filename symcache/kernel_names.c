@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symcache/kernel_names.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "symcache/symtab_source.h"
 
 #define LOG_AREA "symcache"
 #include "base/log.h"
@@ -11,21 +13,28 @@
 enum { KERNEL_NOTES_MAX_BYTES = 64 << 10 };
 
 void kernel_names_init(struct kernel_names *names, const struct symcache_config *config,
-		       struct arena *arena)
+		       struct symbol_supply *supply, struct arena *arena)
 {
-	*names = (struct kernel_names){.reason = SYMBOL_NO_FILE};
+	*names = (struct kernel_names){
+		.reason = SYMBOL_NO_FILE, .supply = supply, .roots = config->debug_roots};
 	symbol_texts_init(&names->kallsyms_texts, arena, config->demangle);
-	symbol_texts_init(&names->vmlinux_texts, arena, config->demangle);
+}
+
+static void close_vmlinux(struct kernel_names *names)
+{
+	if (!names->has_vmlinux)
+		return;
+	vmlinux_source_close(&names->vmlinux);
+	symbol_outcome_fini(&names->vmlinux_symbols);
+	names->has_vmlinux = names->are_symbols_asked = false;
 }
 
 void kernel_names_fini(struct kernel_names *names)
 {
 	if (names->has_kallsyms)
 		kallsyms_fini(&names->kallsyms);
-	if (names->has_vmlinux)
-		vmlinux_source_close(&names->vmlinux);
+	close_vmlinux(names);
 	symbol_texts_fini(&names->kallsyms_texts);
-	symbol_texts_fini(&names->vmlinux_texts);
 	*names = (struct kernel_names){0};
 }
 
@@ -84,8 +93,7 @@ static bool select_kallsyms(struct kernel_names *names, const struct kernel_quer
 }
 
 static bool select_vmlinux(struct kernel_names *names, const struct symcache_config *config,
-			   struct arena *arena, const struct kernel_query *query,
-			   const struct build_id *build_id)
+			   const struct kernel_query *query, const struct build_id *build_id)
 {
 	struct vmlinux_query vmlinux_query = {
 		.build_id = *build_id,
@@ -94,12 +102,8 @@ static bool select_vmlinux(struct kernel_names *names, const struct symcache_con
 		.sysroot = config->sysroot,
 		.roots = config->debug_roots,
 	};
-	if (names->has_vmlinux && !build_id_equal(&names->vmlinux.image.build_id, build_id)) {
-		vmlinux_source_close(&names->vmlinux);
-		names->has_vmlinux = false;
-		symbol_texts_fini(&names->vmlinux_texts);
-		symbol_texts_init(&names->vmlinux_texts, arena, config->demangle);
-	}
+	if (names->has_vmlinux && !build_id_equal(&names->vmlinux.image.build_id, build_id))
+		close_vmlinux(names);
 	if (!names->has_vmlinux)
 		names->has_vmlinux = vmlinux_source_open(&vmlinux_query, &names->vmlinux);
 	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
@@ -110,7 +114,7 @@ static bool select_vmlinux(struct kernel_names *names, const struct symcache_con
 }
 
 void kernel_names_select(struct kernel_names *names, const struct symcache_config *config,
-			 struct arena *arena, const struct kernel_query *query)
+			 const struct kernel_query *query)
 {
 	if (config->no_symbols) {
 		names->reason = SYMBOL_DISABLED;
@@ -129,7 +133,7 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 	const struct build_id *wanted = &query->build_id;
 	if (query->is_this_host && !build_id_is_set(wanted))
 		wanted = &host;
-	if (select_vmlinux(names, config, arena, query, wanted))
+	if (select_vmlinux(names, config, query, wanted))
 		return;
 	if (!may_use_kallsyms)
 		names->reason = SYMBOL_OTHER_KERNEL;
@@ -157,6 +161,26 @@ static void resolve_kallsyms(struct kernel_names *names, uint64_t address,
 	symbol_text_set(out, text, hit.is_folded);
 }
 
+static void ask_for_symbols(struct kernel_names *names)
+{
+	const struct elf_image *image = &names->vmlinux.image;
+	struct symbol_outcome *outcome = &names->vmlinux_symbols;
+	struct symbol_order order = {
+		.id = image->build_id,
+		.quality = symbol_supply_quality_of(image),
+		.debug_fd = -1,
+		.places = {.binary_path = names->vmlinux.path, .roots = names->roots},
+	};
+	names->are_symbols_asked = true;
+	if (symbol_supply_find(names->supply, &order.id, order.quality, outcome))
+		return;
+	order.binary_fd = fcntl(names->vmlinux.fd, F_DUPFD_CLOEXEC, 0);
+	if (order.binary_fd < 0)
+		return;
+	symbol_supply_build(names->supply, &order, outcome);
+	symbol_supply_wait(names->supply);
+}
+
 void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct symbol_result *out,
 			  const char **module_name_out)
 {
@@ -172,16 +196,12 @@ void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct sym
 		resolve_kallsyms(names, address, out, module_name_out);
 		return;
 	}
-	struct symtab_hit hit;
-	if (!symtab_source_find(&names->vmlinux.symbols, address, &hit))
-		return;
-	const struct symbol_text *text = symbol_texts_find(&names->vmlinux_texts, hit.key);
-	if (!text) {
-		size_t n;
-		const char *name = symtab_source_name(&names->vmlinux.symbols, hit.key, &n);
-		text = symbol_texts_add(&names->vmlinux_texts, hit.key, name, n, "");
-	}
-	symbol_text_set(out, text, hit.is_folded);
+	if (!names->are_symbols_asked)
+		ask_for_symbols(names);
+	if (names->vmlinux_symbols.file)
+		(void)symbol_file_lookup(names->vmlinux_symbols.file, address, out);
+	else
+		out->reason = SYMBOL_FAILED;
 }
 
 struct build_id kernel_names_host_build_id(void)

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "symcache/kallsyms.h"
+#include "symcache/symbol_supply.h"
 #include "symcache/symbol_text.h"
 #include "symcache/symcache.h"
 #include "symcache/vmlinux_source.h"
@@ -21,20 +22,26 @@ struct kernel_names {
 	bool is_kallsyms_read, has_kallsyms;
 	struct vmlinux_source vmlinux;
 	bool has_vmlinux;
+	struct symbol_outcome vmlinux_symbols; /* asked for when first needed */
+	bool are_symbols_asked;
+	struct symbol_supply *supply;
+	const char *const *roots;
 	enum symbol_reason reason; /* SYMBOL_FOUND: one of the tables is in use */
 	bool uses_kallsyms;
 	bool trusts_bpf; /* BPF programs in kallsyms are those of the recording */
 	uint64_t offset; /* table address = recorded address + offset */
-	struct symbol_texts kallsyms_texts, vmlinux_texts;
+	struct symbol_texts kallsyms_texts;
 };
 
-/* The configuration's texts are borrowed; roots is its list of debug roots with the default put in.
+/*
+ * The configuration's texts are borrowed; its list of debug roots has the default put in. supply is
+ * NULL with no_symbols only.
  */
 void kernel_names_init(struct kernel_names *names, const struct symcache_config *config,
-		       struct arena *arena);
+		       struct symbol_supply *supply, struct arena *arena);
 void kernel_names_fini(struct kernel_names *names);
 void kernel_names_select(struct kernel_names *names, const struct symcache_config *config,
-			 struct arena *arena, const struct kernel_query *query);
+			 const struct kernel_query *query);
 void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct symbol_result *out,
 			  const char **module_name_out);
 struct build_id kernel_names_host_build_id(void);

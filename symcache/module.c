@@ -3,12 +3,14 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -22,6 +24,9 @@
 #define LOG_AREA "symcache"
 #include "base/log.h"
 
+/* Files that were unlinked are copied for the builder when they are not larger. */
+#define MODULE_MAX_COPY_BYTES ((size_t)1 << 30)
+enum { NAMES_HASH_BYTES = 8 };
 #define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
@@ -197,6 +202,7 @@ static enum module_state try_candidate(struct opening *opening, const struct can
 		module->opened_path =
 			mem_format("%s%s", candidate->root ? candidate->root : "", candidate->path);
 		module->stamp = stamp;
+		module->owner = st.st_uid;
 		return state;
 	}
 	if (!err)
@@ -309,16 +315,6 @@ struct module *module_new(const struct symcache_config *config, const struct mod
 	return module;
 }
 
-static void drop_table(struct module *module)
-{
-	if (!module->has_table)
-		return;
-	symtab_source_fini(&module->table);
-	debug_file_close(&module->debug);
-	symbol_texts_fini(&module->texts);
-	module->has_table = false;
-}
-
 /* Segments and build-id stay. */
 static void unmap_file(struct module *module)
 {
@@ -333,7 +329,6 @@ static void unmap_file(struct module *module)
 
 void module_drop_file(struct module *module)
 {
-	drop_table(module);
 	unmap_file(module);
 	module->is_lost = true;
 }
@@ -343,34 +338,12 @@ void module_free(struct module *module)
 	if (!module)
 		return;
 	module_drop_file(module);
+	symbol_outcome_fini(&module->symbols);
+	debug_file_close(&module->debug);
 	elf_image_fini(&module->image);
 	mem_free(module->opened_path);
 	mem_free(module->path);
 	mem_free(module);
-}
-
-static void make_table(struct module *module, const struct symcache_config *config,
-		       struct arena *arena)
-{
-	char process_root[64];
-	struct debug_file_query query = {
-		.image = &module->image,
-		.path = module->path,
-		.target_root = config->sysroot,
-		.roots = config->debug_roots,
-	};
-	if (config->is_live && module->pid > 0) {
-		snprintf(process_root, sizeof(process_root), "/proc/%d/root", module->pid);
-		query.target_root = process_root;
-	}
-	bool needs_debug = !module->copy && module->image.data &&
-			   !elf_image_find_type(&module->image, SHT_SYMTAB);
-	if (needs_debug)
-		(void)debug_file_open(&query, &module->debug);
-	symtab_source_init(&module->table, &module->image,
-			   module->debug.is_open ? &module->debug.image : NULL);
-	symbol_texts_init(&module->texts, arena, config->demangle);
-	module->has_table = true;
 }
 
 /* Asked before the mapping is read: reading past the end of a file that was cut is SIGBUS. */
@@ -384,8 +357,147 @@ static bool check_lost(struct module *module)
 	return module->is_lost;
 }
 
+/* The file that is mapped, found once more; -1 when it has no path any more. */
+static int reopen_file(const struct module *module)
+{
+	const char *const paths[] = {module->opened_path, module->path};
+	for (size_t i = 0; module->opened_path && i < ARRAY_LEN(paths); i++) {
+		CLEANUP(cleanup_fd) int fd = -1;
+		struct stat st;
+		if (path_open(NULL, paths[i], &fd) || fstat(fd, &st) < 0)
+			continue;
+		struct file_stamp found = stamp_of(&st);
+		if (memcmp(&found, &module->stamp, sizeof(found)) == 0) {
+			int out = fd;
+			fd = -1;
+			return out;
+		}
+	}
+	return -1;
+}
+
+/* A copy in memory of what is mapped; write(2) fails where reading would be SIGBUS. */
+static int copy_file(const struct module *module)
+{
+	CLEANUP(cleanup_fd) int fd = memfd_create("perfpipe-module", MFD_CLOEXEC);
+	if (fd < 0 || module->image.size > MODULE_MAX_COPY_BYTES)
+		return -1;
+	struct error *err = file_write(fd, module->image.data, module->image.size);
+	if (err) {
+		log_debug("file not copied path=%s reason=\"%s\"", module->path, error_text(err));
+		error_free(err);
+		return -1;
+	}
+	int out = fd;
+	fd = -1;
+	return out;
+}
+
+static int open_binary(const struct module *module)
+{
+	int fd = module->copy ? -1 : reopen_file(module);
+	return fd >= 0 ? fd : copy_file(module);
+}
+
+/* The separate debug file, unless the binary has all that there can be. */
+static void find_debug_file(struct module *module, const struct symcache_config *config,
+			    const char *target_root)
+{
+	const struct debug_file_query query = {
+		.image = &module->image,
+		.path = module->path,
+		.target_root = target_root,
+		.roots = config->debug_roots,
+	};
+	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
+		(void)debug_file_open(&query, &module->debug);
+}
+
+/* The file's own id where it has one, not what the record says. */
+static struct build_id file_id(const struct module *module)
+{
+	return build_id_is_set(&module->image.build_id) ? module->image.build_id : module->build_id;
+}
+
+/*
+ * A linker's build-id covers code, data, dynamic names and debug sections, but not .symtab: two
+ * binaries that differ in the names of static functions alone share it. So symbols that come from
+ * there are known by the build-id with a hash of their names behind.
+ */
+static struct build_id symtab_id(const struct module *module)
+{
+	struct build_id id = file_id(module);
+	const struct elf_image *image = &module->image;
+	const struct elf_section *table = elf_image_find_type(image, SHT_SYMTAB);
+	if (!table && module->debug.is_open) {
+		image = &module->debug.image;
+		table = elf_image_find_type(image, SHT_SYMTAB);
+	}
+	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections ||
+	    id.size > BUILD_ID_MAX_BYTES - NAMES_HASH_BYTES)
+		return id;
+	struct cursor names = elf_image_section(image, &image->sections[table->link]);
+	const struct build_id hash = content_id_of_file(names.next, cursor_left(&names));
+	memcpy(id.bytes + id.size, hash.bytes, NAMES_HASH_BYTES);
+	id.size += NAMES_HASH_BYTES;
+	return id;
+}
+
+static void build_symbols(struct module *module, const struct symcache_config *config,
+			  struct symbol_supply *supply, const char *target_root,
+			  enum symbol_quality quality)
+{
+	struct symbol_order order = {
+		.id = module->symbols_id,
+		.quality = quality,
+		.binary_fd = open_binary(module),
+		.debug_fd = -1,
+		.places = {.binary_path = module->path,
+			   .debug_path = module->debug.is_open ? module->debug.path : NULL,
+			   .target_root = target_root,
+			   .roots = config->debug_roots,
+			   .owner = module->owner},
+	};
+	if (order.binary_fd < 0) {
+		module->symbols.failure = mem_copy_string("the file cannot be opened again");
+		return;
+	}
+	if (module->debug.is_open)
+		order.debug_fd = fcntl(module->debug.fd, F_DUPFD_CLOEXEC, 0);
+	symbol_supply_build(supply, &order, &module->symbols);
+}
+
+void module_ask(struct module *module, const struct symcache_config *config,
+		struct symbol_supply *supply)
+{
+	if (module->is_asked || !module->has_image || config->no_symbols)
+		return;
+	module->is_asked = true;
+	module->symbols_id = file_id(module);
+	if (check_lost(module) ||
+	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
+		return;
+	char process_root[64];
+	const char *target_root = config->sysroot;
+	if (config->is_live && module->pid > 0) {
+		snprintf(process_root, sizeof(process_root), "/proc/%d/root", module->pid);
+		target_root = process_root;
+	}
+	find_debug_file(module, config, target_root);
+	enum symbol_quality quality = symbol_supply_quality_of(&module->image);
+	if (module->debug.is_open) {
+		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug.image);
+		quality = of_debug > quality ? of_debug : quality;
+	}
+	if (quality == SYMBOL_QUALITY_SYMTAB)
+		module->symbols_id = symtab_id(module);
+	if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
+		build_symbols(module, config, supply, target_root, quality);
+	debug_file_release(&module->debug);
+}
+
 void module_resolve(struct module *module, const struct symcache_config *config,
-		    struct arena *arena, uint64_t svma, struct symbol_result *out)
+		    struct symbol_supply *supply, uint64_t svma, struct symbol_result *out)
 {
 	out->n_frames = 0;
 	out->is_folded = false;
@@ -395,29 +507,16 @@ void module_resolve(struct module *module, const struct symcache_config *config,
 	out->reason = SYMBOL_NO_FILE;
 	if (!module->has_image)
 		return;
-	if (!module->has_table) {
-		if (check_lost(module))
-			return;
-		make_table(module, config, arena);
-	}
+	module_ask(module, config, supply);
+	if (module->symbols.is_pending)
+		symbol_supply_wait(supply);
+	if (module->symbols.failure)
+		out->reason = SYMBOL_FAILED;
+	if (!module->symbols.file)
+		return;
 	out->reason = SYMBOL_NO_TABLE;
-	if (!symtab_source_has_symbols(&module->table))
-		return;
-	struct symtab_hit hit;
-	out->reason = SYMBOL_GAP;
-	if (!symtab_source_find(&module->table, svma, &hit))
-		return;
-	const struct symbol_text *text = symbol_texts_find(&module->texts, hit.key);
-	if (!text) {
-		if (check_lost(module)) {
-			out->reason = SYMBOL_NO_FILE;
-			return;
-		}
-		size_t n;
-		const char *name = symtab_source_name(&module->table, hit.key, &n);
-		text = symbol_texts_add(&module->texts, hit.key, name, n, hit.is_plt ? "@plt" : "");
-	}
-	symbol_text_set(out, text, hit.is_folded);
+	if (symbol_file_get_info(module->symbols.file).quality != SYMBOL_QUALITY_NONE)
+		(void)symbol_file_lookup(module->symbols.file, svma, out);
 }
 
 /* "mov $15, %rax; syscall" (glibc and musl) and "mov x8, #139; svc #0" (Linux's vdso). */

@@ -10,8 +10,8 @@
  *   - it has device and inode: the file's are equal, and its generation where both are known;
  *   - map_files and exe without either: the link reads as the path in the record;
  *   - otherwise only with trust_paths.
- * A file that is written to while it is mapped here (cp over a library) gives no more new names:
- * what the mapping holds then is another build's, or nothing.
+ * Names are those of the file as it was when its symbols were built. One that was written to before
+ * that (cp over a library) gives none: what the mapping holds then is another build's, or nothing.
  * [vdso] is read out of this process: live, or when the build-id in the record is its own.
  */
 #pragma once
@@ -20,13 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "symcache/debug_file.h"
 #include "symcache/elf_image.h"
-#include "symcache/symbol_text.h"
+#include "symcache/symbol_supply.h"
 #include "symcache/symcache.h"
-#include "symcache/symtab_source.h"
 
 #define MODULE_MAX_FILE_BYTES ((size_t)16 << 30)
 
@@ -47,11 +45,12 @@ struct module {
 	bool has_image;
 	char *opened_path; /* where the file was found, for this process */
 	struct file_stamp stamp;
-	bool is_lost;	/* written to since: its names are not to be had */
-	bool has_table; /* table, debug and texts were made */
-	struct symtab_source table;
-	struct debug_file debug;
-	struct symbol_texts texts;
+	uint32_t owner; /* of the file */
+	bool is_lost;	/* written to before its symbols were built: they are not to be had */
+	bool is_asked;	/* for symbols */
+	struct symbol_outcome symbols;
+	struct build_id symbols_id; /* what the store knows them by */
+	struct debug_file debug;    /* released: only its places */
 };
 
 /* config has debug_roots filled in. Never NULL. */
@@ -61,5 +60,9 @@ void module_free(struct module *module);
 void module_drop_file(struct module *module);
 /* The path of a record without " (deleted)"; the length is returned. */
 size_t module_path_length(const char *path);
+/* Asks for the module's symbols, once; they may be pending in supply afterwards. */
+void module_ask(struct module *module, const struct symcache_config *config,
+		struct symbol_supply *supply);
+/* supply is NULL with no_symbols only. */
 void module_resolve(struct module *module, const struct symcache_config *config,
-		    struct arena *arena, uint64_t svma, struct symbol_result *out);
+		    struct symbol_supply *supply, uint64_t svma, struct symbol_result *out);

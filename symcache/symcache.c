@@ -35,6 +35,7 @@ struct identity {
 struct symcache {
 	struct symcache_config config; /* with debug_roots set */
 	struct arena arena;	       /* names, identities */
+	struct symbol_supply *supply;  /* NULL with no_symbols */
 	struct module **modules;
 	size_t n_modules, capacity;
 	size_t n_mapped;
@@ -78,6 +79,8 @@ const char *symbol_reason_text(enum symbol_reason reason)
 		return "file not at hand";
 	case SYMBOL_NO_TABLE:
 		return "no symbol table and no debug file";
+	case SYMBOL_FAILED:
+		return "symbols could not be read";
 	case SYMBOL_GAP:
 		return "no symbol covers the address";
 	case SYMBOL_HIDDEN:
@@ -100,7 +103,9 @@ struct symcache *symcache_new(const struct symcache_config *config)
 		cache->config.debug_roots = default_debug_roots;
 	arena_init(&cache->arena, 0);
 	hash_map_init(&cache->identities);
-	kernel_names_init(&cache->kernel, &cache->config, &cache->arena);
+	if (!config->no_symbols)
+		cache->supply = symbol_supply_new(&cache->config);
+	kernel_names_init(&cache->kernel, &cache->config, cache->supply, &cache->arena);
 	return cache;
 }
 
@@ -108,6 +113,7 @@ void symcache_free(struct symcache *cache)
 {
 	if (!cache)
 		return;
+	symbol_supply_free(cache->supply);
 	for (size_t i = 0; i < cache->n_modules; i++)
 		module_free(cache->modules[i]);
 	mem_free(cache->modules);
@@ -315,12 +321,35 @@ const char *const *module_debug_places(const struct module *module, size_t *n_ou
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,
 		      struct symbol_result *out)
 {
-	module_resolve(module, &cache->config, &cache->arena, svma, out);
+	module_resolve(module, &cache->config, cache->supply, svma, out);
+}
+
+void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
+		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context)
+{
+	if (!cache->supply)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		module_ask(modules[i], &cache->config, cache->supply);
+		if (progress)
+			progress(progress_context, i, n);
+	}
+	symbol_supply_wait(cache->supply);
+}
+
+const struct build_id *module_get_symbols_id(const struct module *module)
+{
+	return &module->symbols_id;
+}
+
+const char *module_failure(const struct module *module)
+{
+	return module->symbols.failure;
 }
 
 void symcache_kernel(struct symcache *cache, const struct kernel_query *query)
 {
-	kernel_names_select(&cache->kernel, &cache->config, &cache->arena, query);
+	kernel_names_select(&cache->kernel, &cache->config, query);
 }
 
 void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symbol_result *out,

@@ -3,9 +3,10 @@
  * The door of symcache: (build-id, ELF address) → frames or a reason.
  *
  * Order of calls: symcache_new; symcache_module for each binary that appears (as early as it
- * appears: the file may vanish); module_segments to translate addresses; symcache_resolve for each
- * distinct address; symcache_free. Kernel: symcache_kernel, then symcache_resolve_kernel.
- * Everything belongs to one thread.
+ * appears: the file may vanish); module_segments to translate addresses; symcache_prepare for those
+ * that names are wanted of; symcache_resolve for each distinct address; symcache_free. Kernel:
+ * symcache_kernel, then symcache_resolve_kernel.
+ * Everything belongs to one thread. The store of symbol files has a door of its own, store.h.
  */
 #pragma once
 
@@ -16,11 +17,11 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "symcache/store.h"
+#include "symcache/symbol_result.h"
 
 struct symcache;
 struct module;
-
-enum symcache_demangle { SYMCACHE_DEMANGLE_NORMAL, SYMCACHE_DEMANGLE_FULL, SYMCACHE_DEMANGLE_NONE };
 
 struct symcache_config {
 	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
@@ -28,12 +29,17 @@ struct symcache_config {
 	bool no_symbols;  /* modules give segments and build-ids, resolve gives nothing */
 	enum symcache_demangle demangle;
 	const char *const *debug_roots; /* NULL-terminated; NULL = { "/usr/lib/debug" } */
-	const char *sysroot;  /* prefix for paths in records, NULL = none; for files of another
-				 machine */
-	const char *vmlinux;  /* NULL = look in the usual places */
-	const char *kallsyms; /* NULL = /proc/kallsyms */
+	const char *sysroot;	/* prefix for paths in records, NULL = none; for files of another
+				   machine */
+	const char *vmlinux;	/* NULL = look in the usual places */
+	const char *kallsyms;	/* NULL = /proc/kallsyms */
+	const char *cache_path; /* NULL = $XDG_CACHE_HOME/perfpipe/symbols, or below ~/.cache */
+	uint64_t cache_bytes;	/* 0 = SYMCACHE_DEFAULT_CACHE_BYTES */
+	bool no_cache;		/* what is built is used and forgotten */
 };
+#define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 
+/* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
 
@@ -105,36 +111,18 @@ const char *module_get_path(const struct module *module);
  */
 const char *const *module_debug_places(const struct module *module, size_t *n_out);
 
-/* Why an address has no name. A reason is a result, to be counted and shown. */
-enum symbol_reason {
-	SYMBOL_FOUND,
-	SYMBOL_NO_FILE,	     /* see module_state */
-	SYMBOL_NO_TABLE,     /* the file has no symbol table and no debug file was found */
-	SYMBOL_GAP,	     /* a table, but no symbol covers the address */
-	SYMBOL_HIDDEN,	     /* kernel: kptr_restrict */
-	SYMBOL_OTHER_KERNEL, /* kernel: recorded under another one than we have names of */
-	SYMBOL_DISABLED,     /* no_symbols */
-	SYMBOL_REASON_N,
-};
 const char *symbol_reason_text(enum symbol_reason reason);
 
-/* One function at an address. Texts belong to the module and live as long as the cache. */
-struct symbol_frame {
-	const char *name;		   /* display form, demangled as configured */
-	const char *linkage_name;	   /* as in the symbol table */
-	const char *file;		   /* NULL when unknown */
-	uint32_t line, column, start_line; /* 0 when unknown */
-};
-
-enum { SYMBOL_FRAMES_MAX = 64 };
-
-/* Innermost inlined function first, the real function last. */
-struct symbol_result {
-	enum symbol_reason reason;
-	uint32_t n_frames; /* 0 unless SYMBOL_FOUND */
-	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	bool is_folded; /* several symbols stand at this address */
-};
+/*
+ * Makes the symbols of modules ready, several at once; symcache_resolve does it one by one for the
+ * others. Waits, at most a deadline for each. progress (may be NULL) gets what is done and n.
+ */
+void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
+		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
+/* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
+const char *module_failure(const struct module *module);
+/* What the store knows its symbols by, once they were asked for: begins with the build-id. */
+const struct build_id *module_get_symbols_id(const struct module *module);
 
 /* svma: an address in the ELF, already adjusted for return addresses. */
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,

@@ -5,8 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "symcache/plt_source.h"
+
+#define PLT_SUFFIX "@plt"
+
+/* Where names are from. */
+enum string_table {
+	STRINGS_STATIC,	 /* .strtab */
+	STRINGS_DYNAMIC, /* .dynstr */
+	STRINGS_PLT,	 /* .dynstr, shown with "@plt" behind */
+	STRINGS_N,
+};
 
 /* A name: place in its string table, which table, and whether functions were folded onto it. */
 enum {
@@ -29,20 +40,25 @@ struct candidate {
 	bool is_function; /* FUNC or GNU_IFUNC */
 };
 
+struct strings {
+	const char *bytes;
+	size_t size; /* up to and with its last 0 */
+};
+
 struct gather {
-	struct symtab_source *table;
+	struct strings strings[STRINGS_N];
 	struct candidate *candidates;
 	uint32_t n, capacity;
 };
 
-static uint32_t make_name(enum symtab_strings strings, uint32_t offset)
+static uint32_t make_name(enum string_table strings, uint32_t offset)
 {
 	return (uint32_t)strings << NAME_STRINGS_SHIFT | offset;
 }
 
-static const char *name_text(const struct symtab_source *table, uint32_t name)
+static const char *name_text(const struct gather *gather, uint32_t name)
 {
-	return table->strings[name >> NAME_STRINGS_SHIFT].bytes + (name & NAME_OFFSET_MASK);
+	return gather->strings[name >> NAME_STRINGS_SHIFT].bytes + (name & NAME_OFFSET_MASK);
 }
 
 /* Without the version. */
@@ -63,19 +79,19 @@ static void add(struct gather *gather, struct candidate candidate)
 		gather->candidates = mem_realloc(gather->candidates, gather->capacity,
 						 sizeof(*gather->candidates));
 	}
-	const char *text = name_text(gather->table, candidate.name);
+	const char *text = name_text(gather, candidate.name);
 	candidate.name_bytes = (uint16_t)name_length(text, NAME_COMPARE_BYTES);
 	gather->candidates[gather->n++] = candidate;
 }
 
-static void set_strings(struct symtab_source *table, enum symtab_strings which, struct cursor bytes)
+static void set_strings(struct strings *strings, struct cursor bytes)
 {
 	size_t n = cursor_left(&bytes);
 	if (n > SYMTAB_SOURCE_MAX_STRING_BYTES)
 		n = SYMTAB_SOURCE_MAX_STRING_BYTES;
 	const uint8_t *last = n ? memrchr(bytes.next, 0, n) : NULL;
-	table->strings[which].bytes = (const char *)bytes.next;
-	table->strings[which].size = last ? (size_t)(last - bytes.next) + 1 : 0;
+	strings->bytes = (const char *)bytes.next;
+	strings->size = last ? (size_t)(last - bytes.next) + 1 : 0;
 }
 
 /* Where executable code that holds svma ends; 0 when none does. */
@@ -186,18 +202,18 @@ static enum candidate_rank rank_of(uint8_t bind)
 }
 
 static void gather_symbol(struct gather *gather, const struct elf_image *image,
-			  enum symtab_strings strings, const struct symbol_entry *symbol)
+			  enum string_table strings, const struct symbol_entry *symbol)
 {
 	bool is_function = symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC;
 	if (!is_function && symbol->type != STT_NOTYPE)
 		return;
-	if (symbol->section == SHN_UNDEF || symbol->name >= gather->table->strings[strings].size)
+	if (symbol->section == SHN_UNDEF || symbol->name >= gather->strings[strings].size)
 		return;
 	uint64_t start = symbol->value;
 	if (image->machine == EM_ARM && is_function)
 		start &= ~(uint64_t)1;
 	uint64_t text_end = find_text_end(image, symbol->section, start);
-	const char *name = gather->table->strings[strings].bytes + symbol->name;
+	const char *name = gather->strings[strings].bytes + symbol->name;
 	if (!text_end || !*name || is_mapping_symbol(image, name))
 		return;
 	struct candidate candidate = {
@@ -211,19 +227,19 @@ static void gather_symbol(struct gather *gather, const struct elf_image *image,
 		candidate.end = start + symbol->size;
 	else if (!symbol->size)
 		candidate.rank += RANK_UNSIZED;
-	if (!symbol->size && strings == SYMTAB_STRINGS_DYNAMIC)
+	if (!symbol->size && strings == STRINGS_DYNAMIC)
 		candidate.end = start + 1;
 	add(gather, candidate);
 }
 
 static void gather_table(struct gather *gather, const struct elf_image *image, uint32_t type,
-			 enum symtab_strings strings)
+			 enum string_table strings)
 {
 	const struct elf_section *section = elf_image_find_type(image, type);
 	struct symbol_walk walk;
 	if (!section || section->link >= image->n_sections || !walk_start(&walk, image, type))
 		return;
-	set_strings(gather->table, strings,
+	set_strings(&gather->strings[strings],
 		    elf_image_section(image, &image->sections[section->link]));
 	struct symbol_entry symbol;
 	while (walk_next(&walk, &symbol))
@@ -233,21 +249,21 @@ static void gather_table(struct gather *gather, const struct elf_image *image, u
 static void add_plt_entry(void *context, uint64_t start, uint64_t end, uint32_t symbol_name)
 {
 	struct gather *gather = context;
-	if (symbol_name >= gather->table->strings[SYMTAB_STRINGS_PLT].size ||
-	    !gather->table->strings[SYMTAB_STRINGS_PLT].bytes[symbol_name])
+	if (symbol_name >= gather->strings[STRINGS_PLT].size ||
+	    !gather->strings[STRINGS_PLT].bytes[symbol_name])
 		return;
 	add(gather, (struct candidate){.start = start,
 				       .end = end,
-				       .name = make_name(SYMTAB_STRINGS_PLT, symbol_name),
+				       .name = make_name(STRINGS_PLT, symbol_name),
 				       .rank = RANK_PLT});
 }
 
-static int compare_names(const struct symtab_source *table, const struct candidate *a,
+static int compare_names(const struct gather *gather, const struct candidate *a,
 			 const struct candidate *b)
 {
 	if (a->name_bytes != b->name_bytes)
 		return a->name_bytes < b->name_bytes ? -1 : 1;
-	return memcmp(name_text(table, a->name), name_text(table, b->name), a->name_bytes);
+	return memcmp(name_text(gather, a->name), name_text(gather, b->name), a->name_bytes);
 }
 
 static int compare_candidates(const void *left, const void *right, void *context)
@@ -276,18 +292,17 @@ static bool is_same_constructor(const char *a, const char *b, uint32_t n)
 }
 
 /* Whether other functions than the first stand in a group of one start address. */
-static bool is_group_folded(const struct symtab_source *table, const struct candidate *group,
-			    uint32_t n)
+static bool is_group_folded(const struct gather *gather, const struct candidate *group, uint32_t n)
 {
 	if (!group[0].is_function)
 		return false;
-	const char *first = name_text(table, group[0].name);
+	const char *first = name_text(gather, group[0].name);
 	for (uint32_t i = 1; i < n; i++) {
 		const struct candidate *other = &group[i];
-		if (!other->is_function || compare_names(table, &group[0], other) == 0)
+		if (!other->is_function || compare_names(gather, &group[0], other) == 0)
 			continue;
 		if (other->name_bytes != group[0].name_bytes ||
-		    !is_same_constructor(first, name_text(table, other->name), other->name_bytes))
+		    !is_same_constructor(first, name_text(gather, other->name), other->name_bytes))
 			return true;
 	}
 	return false;
@@ -347,9 +362,54 @@ static void sweep_group(struct sweep *sweep, struct candidate *group, uint32_t n
 	begin_range(sweep, group[0].start, group[0].name);
 }
 
-static void make_ranges(struct gather *gather)
+/* The model's function of a name, made once. */
+static uint32_t add_function(struct symbol_model *model, const struct gather *gather, uint32_t name,
+			     struct buf *scratch)
 {
-	struct symtab_source *table = gather->table;
+	const char *text = name_text(gather, name);
+	size_t n = name_length(text, SYMTAB_SOURCE_MAX_NAME_BYTES);
+	if (name >> NAME_STRINGS_SHIFT == STRINGS_PLT) {
+		buf_clear(scratch);
+		struct error *err = buf_append(scratch, text, n);
+		if (!err)
+			err = buf_append(scratch, PLT_SUFFIX, sizeof(PLT_SUFFIX) - 1);
+		error_free(err); /* room for the longest name was asked for */
+		text = (const char *)scratch->data;
+		n = scratch->size;
+	}
+	uint32_t string = symbol_model_add_string(model, text, n);
+	return symbol_model_add_function(model, (struct symbol_function){.linkage_name = string});
+}
+
+static void add_ranges(struct symbol_model *model, const struct gather *gather,
+		       const struct sweep *sweep)
+{
+	static const uint8_t ranks[] = {[STRINGS_STATIC] = SYMBOL_RANK_SYMTAB,
+					[STRINGS_DYNAMIC] = SYMBOL_RANK_DYNSYM,
+					[STRINGS_PLT] = SYMBOL_RANK_PLT};
+	struct buf scratch;
+	buf_init(&scratch, SYMTAB_SOURCE_MAX_NAME_BYTES + sizeof(PLT_SUFFIX));
+	/* The last range is a gap: everything that was opened was closed. */
+	for (uint32_t i = 0; i + 1 < sweep->n; i++) {
+		if (sweep->names[i] == name_gap)
+			continue;
+		uint32_t name = sweep->names[i] & ~(uint32_t)NAME_FOLDED;
+		uint32_t chain = symbol_model_add_chain(
+			model, (struct symbol_chain){
+				       .function = add_function(model, gather, name, &scratch),
+				       .parent = SYMBOL_CHAIN_NONE});
+		symbol_model_add_range(
+			model, (struct symbol_range){.start = sweep->starts[i],
+						     .end = sweep->starts[i + 1],
+						     .chain = chain,
+						     .rank = ranks[name >> NAME_STRINGS_SHIFT],
+						     .is_folded = sweep->names[i] & NAME_FOLDED});
+	}
+	buf_fini(&scratch);
+}
+
+static void make_ranges(struct gather *gather, struct symbol_model *model)
+{
 	struct candidate *all = gather->candidates;
 	struct sweep sweep = {
 		.starts = mem_alloc((2 * (size_t)gather->n + 1) * sizeof(*sweep.starts)),
@@ -359,66 +419,33 @@ static void make_ranges(struct gather *gather)
 	for (uint32_t i = 0, n = 0; i < gather->n; i += n) {
 		for (n = 1; i + n < gather->n && all[i + n].start == all[i].start;)
 			n++;
-		if (is_group_folded(table, &all[i], n))
+		if (is_group_folded(gather, &all[i], n))
 			all[i].name |= NAME_FOLDED;
 		sweep_group(&sweep, &all[i], n, i + n < gather->n ? all[i + n].start : UINT64_MAX);
 	}
 	close_ended(&sweep, UINT64_MAX);
-	address_index_init(&table->ranges, sweep.starts, sweep.n);
-	table->names = mem_copy(sweep.names, sweep.n * sizeof(*sweep.names));
+	add_ranges(model, gather, &sweep);
 	mem_free(sweep.starts);
 	mem_free(sweep.names);
 	mem_free(sweep.open);
 }
 
-void symtab_source_init(struct symtab_source *table, const struct elf_image *binary,
-			const struct elf_image *debug)
+void symtab_source_read(const struct elf_image *binary, const struct elf_image *debug,
+			struct symbol_model *model)
 {
-	*table = (struct symtab_source){0};
-	struct gather gather = {.table = table};
+	struct gather gather = {0};
 	if (elf_image_find_type(binary, SHT_SYMTAB))
-		gather_table(&gather, binary, SHT_SYMTAB, SYMTAB_STRINGS_STATIC);
+		gather_table(&gather, binary, SHT_SYMTAB, STRINGS_STATIC);
 	else if (debug)
-		gather_table(&gather, debug, SHT_SYMTAB, SYMTAB_STRINGS_STATIC);
-	gather_table(&gather, binary, SHT_DYNSYM, SYMTAB_STRINGS_DYNAMIC);
-	table->strings[SYMTAB_STRINGS_PLT] = table->strings[SYMTAB_STRINGS_DYNAMIC];
+		gather_table(&gather, debug, SHT_SYMTAB, STRINGS_STATIC);
+	gather_table(&gather, binary, SHT_DYNSYM, STRINGS_DYNAMIC);
+	gather.strings[STRINGS_PLT] = gather.strings[STRINGS_DYNAMIC];
 	plt_source_read(binary, add_plt_entry, &gather);
 	if (gather.n)
 		qsort_r(gather.candidates, gather.n, sizeof(*gather.candidates), compare_candidates,
-			table);
-	make_ranges(&gather);
+			&gather);
+	make_ranges(&gather, model);
 	mem_free(gather.candidates);
-}
-
-void symtab_source_fini(struct symtab_source *table)
-{
-	address_index_fini(&table->ranges);
-	mem_free(table->names);
-	*table = (struct symtab_source){0};
-}
-
-bool symtab_source_has_symbols(const struct symtab_source *table)
-{
-	return table->ranges.n != 0;
-}
-
-bool symtab_source_find(const struct symtab_source *table, uint64_t svma, struct symtab_hit *out)
-{
-	uint32_t i = address_index_find(&table->ranges, svma);
-	if (i == ADDRESS_INDEX_NONE || table->names[i] == name_gap)
-		return false;
-	uint32_t name = table->names[i] & ~(uint32_t)NAME_FOLDED;
-	out->key = name;
-	out->is_plt = name >> NAME_STRINGS_SHIFT == SYMTAB_STRINGS_PLT;
-	out->is_folded = table->names[i] & NAME_FOLDED;
-	return true;
-}
-
-const char *symtab_source_name(const struct symtab_source *table, uint32_t key, size_t *n_out)
-{
-	const char *name = name_text(table, key);
-	*n_out = name_length(name, SYMTAB_SOURCE_MAX_NAME_BYTES);
-	return name;
 }
 
 bool symtab_source_value(const struct elf_image *image, const char *name, uint64_t *out)

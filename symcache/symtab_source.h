@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Function names of one binary out of .symtab, .dynsym and the PLT, cut into ranges that do not
- * overlap: a look-up is one binary search, all rules are applied when the table is made.
+ * Function names of one binary out of .symtab, .dynsym and the PLT into the symbol model, cut into
+ * ranges that do not overlap.
  *
  * Rules. Only functions count: FUNC, GNU_IFUNC, and NOTYPE in executable sections, without the
  * mapping symbols of arm and RISC-V. A symbol covers its size and no more, so a gap is a gap; of
@@ -14,11 +14,10 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "symcache/address_index.h"
 #include "symcache/elf_image.h"
+#include "symcache/symbol_model.h"
 
 enum {
 	SYMTAB_SOURCE_MAX_SYMBOLS = 1 << 22,	  /* functions; more are left out */
@@ -26,41 +25,11 @@ enum {
 	SYMTAB_SOURCE_MAX_NAME_BYTES = 1 << 16,	  /* longer names are cut */
 };
 
-/* String tables that names point into. */
-enum symtab_strings {
-	SYMTAB_STRINGS_STATIC,	/* .strtab */
-	SYMTAB_STRINGS_DYNAMIC, /* .dynstr */
-	SYMTAB_STRINGS_PLT,	/* .dynstr, shown with "@plt" behind */
-	SYMTAB_STRINGS_N,
-};
-
-struct symtab_source {
-	struct address_index ranges;
-	uint32_t *names; /* per range: place of the name and flags, or a gap */
-	struct {
-		const char *bytes;
-		size_t size; /* up to and with its last 0 */
-	} strings[SYMTAB_STRINGS_N];
-};
-
-struct symtab_hit {
-	uint32_t key;	/* the same for the same name of this table */
-	bool is_plt;	/* to be shown as name@plt */
-	bool is_folded; /* other functions start here too */
-};
-
 /*
- * binary is the running file, debug its separate debug file or NULL; both outlive the table. The
- * .symtab of binary, else that of debug, is joined with binary's .dynsym and PLT.
+ * Appends to model. binary is the running file, debug its separate debug file or NULL. The .symtab
+ * of binary, else that of debug, is joined with binary's .dynsym and PLT.
  */
-void symtab_source_init(struct symtab_source *table, const struct elf_image *binary,
-			const struct elf_image *debug);
-void symtab_source_fini(struct symtab_source *table);
-/* Whether there is any symbol in it. */
-bool symtab_source_has_symbols(const struct symtab_source *table);
-/* False when no symbol covers svma. */
-bool symtab_source_find(const struct symtab_source *table, uint64_t svma, struct symtab_hit *out);
-/* The name of a hit: n_out bytes, borrowed from the image, not 0-terminated. */
-const char *symtab_source_name(const struct symtab_source *table, uint32_t key, size_t *n_out);
+void symtab_source_read(const struct elf_image *binary, const struct elf_image *debug,
+			struct symbol_model *model);
 /* The value of the .symtab symbol of that name, whatever its type; false when there is none. */
 bool symtab_source_value(const struct elf_image *image, const char *name, uint64_t *out);

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "symcache/path_open.h"
@@ -30,8 +31,9 @@ static bool try_file(const struct vmlinux_query *query, const char *root, char *
 	}
 	if (build_id_equal(&image.build_id, &query->build_id) &&
 	    elf_image_find_type(&image, SHT_SYMTAB)) {
-		*out = (struct vmlinux_source){.map = map, .image = image};
-		symtab_source_init(&out->symbols, &out->image, NULL);
+		*out = (struct vmlinux_source){
+			.map = map, .image = image, .fd = fd, .path = TAKE(owned)};
+		fd = -1;
 		return true;
 	}
 	elf_image_fini(&image);
@@ -87,7 +89,8 @@ bool vmlinux_source_open(const struct vmlinux_query *query, struct vmlinux_sourc
 
 void vmlinux_source_close(struct vmlinux_source *source)
 {
-	symtab_source_fini(&source->symbols);
+	close(source->fd);
+	mem_free(source->path);
 	elf_image_fini(&source->image);
 	file_map_close(&source->map);
 	*source = (struct vmlinux_source){0};

@@ -15,7 +15,6 @@
 #include "base/build_id.h"
 #include "base/file.h"
 #include "symcache/elf_image.h"
-#include "symcache/symtab_source.h"
 
 #define VMLINUX_MAX_BYTES ((size_t)16 << 30)
 
@@ -30,7 +29,8 @@ struct vmlinux_query {
 struct vmlinux_source {
 	struct file_map map;
 	struct elf_image image;
-	struct symtab_source symbols;
+	int fd;
+	char *path;
 };
 
 /* Whether one was found; only then it is open. */

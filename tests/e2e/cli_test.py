@@ -3,7 +3,7 @@
 import json, os, re, subprocess
 from support import *
 
-COMMANDS = ["record", "convert", "report", "inspect", "doctor", "explain", "version", "help"]
+COMMANDS = ["record", "convert", "report", "inspect", "symbols", "doctor", "explain", "version", "help"]
 
 
 def test_no_command_shows_short_help_on_stderr_and_exits_2():

@@ -28,7 +28,9 @@ def test_pprof_top_agrees_with_report():
     for line in text.splitlines():
         row = re.match(r"\s*(\d+)(?:ns)?\s+[\d.]+%\s+[\d.]+%\s+(\d+)(?:ns)?\s+[\d.]+%\s+(.*)", line)
         if row:
-            theirs[row.group(3)] = (int(row.group(1)), int(row.group(2)))
+            # It marks what was inlined.
+            name = re.sub(r" \((partial-)?inline\)$", "", row.group(3))
+            theirs[name] = (int(row.group(1)), int(row.group(2)))
     table = run("report", out("live.pb.gz"), "--format", "csv", "--nodecount", "0", check=0).stdout.decode()
     ours = {row["name"]: (int(row["flat"]), int(row["cum"])) for row in csv.DictReader(io.StringIO(table))}
     # What has no name is one row per binary there, and binary+offset here.

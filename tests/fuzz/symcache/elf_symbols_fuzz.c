@@ -10,16 +10,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void look_up(const struct symtab_source *table, uint64_t svma)
-{
-	struct symtab_hit hit;
-	if (!symtab_source_find(table, svma, &hit))
-		return;
-	size_t n;
-	const char *name = symtab_source_name(table, hit.key, &n);
-	assert(n > 0 && name[n - 1]);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_image image;
@@ -29,19 +19,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		error_free(err);
 		return 0;
 	}
-	struct symtab_source table;
-	symtab_source_init(&table, &image, &image);
-	for (uint32_t i = 0; i < table.ranges.n; i++) {
-		uint64_t start = table.ranges.wide ? table.ranges.wide[i]
-						   : table.ranges.base + table.ranges.narrow[i];
-		look_up(&table, start - 1);
-		look_up(&table, start);
+	struct symbol_model model;
+	symbol_model_init(&model);
+	symtab_source_read(&image, &image, &model);
+	uint64_t covered = 0;
+	symbol_model_finish(&model);
+	for (size_t i = 0; i < model.ranges.n; i++) {
+		const struct symbol_range *range = &model.ranges.items[i];
+		assert(range->start >= covered && range->start < range->end);
+		covered = range->end;
+		const struct symbol_chain *chain = &model.chains.items[range->chain];
+		uint32_t name = model.functions.items[chain->function].linkage_name;
+		assert(*intern_text(&model.strings, name));
 	}
-	look_up(&table, 0);
-	look_up(&table, UINT64_MAX);
 	uint64_t value;
 	(void)symtab_source_value(&image, "_text", &value);
-	symtab_source_fini(&table);
+	symbol_model_fini(&model);
 	elf_image_fini(&image);
 	return 0;
 }

@@ -67,7 +67,7 @@ static void fixture_init(struct fixture *f)
 	f->source.events = &f->event;
 	f->source.n_events = 1;
 	record_maker_init(&f->maker, false);
-	const struct symcache_config cache_config = {.is_live = false};
+	const struct symcache_config cache_config = {.no_cache = true};
 	const struct converter_config config = {.labels = 0};
 	f->cache = symcache_new(&cache_config);
 	f->converter = converter_new(&config, &f->source, f->cache);

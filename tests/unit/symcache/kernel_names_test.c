@@ -75,6 +75,7 @@ static void save_vmlinux(struct fixture *f, const uint8_t *id)
 
 static void start(struct fixture *f)
 {
+	f->config.no_cache = true;
 	f->cache = symcache_new(&f->config);
 	symcache_kernel(f->cache, &f->query);
 }

@@ -11,13 +11,14 @@
 #include <cmocka.h>
 
 #include "tests/support/elf_writer.h"
+#include "tests/support/model_lookup.h"
 
 enum { TEXT_SVMA = 0x1000, TEXT_BYTES = 0x1000 };
 
 struct fixture {
 	struct elf_writer writer;
 	struct elf_image image;
-	struct symtab_source table;
+	struct symbol_model model;
 	uint16_t text;
 };
 
@@ -43,12 +44,14 @@ static void finish(struct fixture *f)
 	size_t n;
 	const uint8_t *bytes = elf_writer_finish(&f->writer, &n);
 	assert_null(elf_image_init(&f->image, bytes, n));
-	symtab_source_init(&f->table, &f->image, NULL);
+	symbol_model_init(&f->model);
+	symtab_source_read(&f->image, NULL, &f->model);
+	symbol_model_finish(&f->model);
 }
 
 static void end(struct fixture *f)
 {
-	symtab_source_fini(&f->table);
+	symbol_model_fini(&f->model);
 	elf_image_fini(&f->image);
 	elf_writer_fini(&f->writer);
 }
@@ -56,15 +59,18 @@ static void end(struct fixture *f)
 /* NULL when nothing covers it. */
 static const char *name_at(const struct fixture *f, uint64_t svma)
 {
-	static char name[256];
-	struct symtab_hit hit;
-	if (!symtab_source_find(&f->table, svma, &hit))
+	const struct symbol_range *range = model_lookup_range(&f->model, svma);
+	if (!range)
 		return NULL;
-	size_t n;
-	const char *text = symtab_source_name(&f->table, hit.key, &n);
-	memcpy(name, text, n);
-	strcpy(name + n, hit.is_plt ? "@plt" : "");
-	return name;
+	uint32_t function = f->model.chains.items[range->chain].function;
+	return intern_text(&f->model.strings, f->model.functions.items[function].linkage_name);
+}
+
+static bool is_folded_at(const struct fixture *f, uint64_t svma)
+{
+	const struct symbol_range *range = model_lookup_range(&f->model, svma);
+	assert_non_null(range);
+	return range->is_folded;
 }
 
 static void assert_name(const struct fixture *f, uint64_t svma, const char *wanted)
@@ -191,9 +197,7 @@ static void aliases_are_chosen_in_one_fixed_order(void **state)
 	finish(&f);
 	assert_name(&f, 0x1004, "y_global");
 	assert_name(&f, 0x1100, "l");
-	struct symtab_hit hit;
-	assert_true(symtab_source_find(&f.table, 0x1004, &hit));
-	assert_true(hit.is_folded);
+	assert_true(is_folded_at(&f, 0x1004));
 	end(&f);
 }
 
@@ -207,13 +211,10 @@ static void versions_and_constructor_twins_are_no_folded_functions(void **state)
 	static_symbol(&f, "_ZN3FooC1Ev", 0x1010, 8, STB_WEAK, STT_FUNC);
 	static_symbol(&f, "_ZN3FooC2Ev", 0x1010, 8, STB_WEAK, STT_FUNC);
 	finish(&f);
-	struct symtab_hit hit;
 	assert_name(&f, 0x1000, "memcpy");
-	assert_true(symtab_source_find(&f.table, 0x1000, &hit));
-	assert_false(hit.is_folded);
+	assert_false(is_folded_at(&f, 0x1000));
 	assert_name(&f, 0x1010, "_ZN3FooC1Ev");
-	assert_true(symtab_source_find(&f.table, 0x1010, &hit));
-	assert_false(hit.is_folded);
+	assert_false(is_folded_at(&f, 0x1010));
 	end(&f);
 }
 
@@ -264,8 +265,10 @@ static void symtab_of_debug_file_replaces_dynsym(void **state)
 	begin(&debug, EM_X86_64);
 	static_symbol(&debug, "hidden", 0x1040, 0x10, STB_LOCAL, STT_FUNC);
 	finish(&debug);
-	symtab_source_fini(&f.table);
-	symtab_source_init(&f.table, &f.image, &debug.image);
+	symbol_model_fini(&f.model);
+	symbol_model_init(&f.model);
+	symtab_source_read(&f.image, &debug.image, &f.model);
+	symbol_model_finish(&f.model);
 	assert_name(&f, 0x1000, "exported");
 	assert_name(&f, 0x1040, "hidden");
 	end(&f);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store of symbol files: what is in it, what it says of an address, and its upkeep. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pipeline/command.h"
+#include "pipeline/conversion.h"
+#include "pipeline/explain.h"
+#include "pipeline/progress.h"
+#include "pipeline/symbols_print.h"
+#include "symcache/symcache.h"
+
+enum option_id { OPTION_CACHE = 1, OPTION_MAX_SIZE, OPTION_DEBUG_ROOT };
+
+enum { WORDS_MAX = 256 };
+
+static const struct cli_option options[] = {
+	{OPTION_CACHE, "symbol-cache", "DIR",
+	 "where symbols are kept (default\n~/.cache/perfpipe/symbols)", 0, true},
+	{OPTION_MAX_SIZE, "max-size", "SIZE",
+	 "for gc: what may stay, as 512M or 2G; the least\nrecently used go first", 0, true},
+	{OPTION_DEBUG_ROOT, "debug-root", "DIR",
+	 "for add and show: where separate debug files are\n(default /usr/lib/debug); may be "
+	 "repeated",
+	 0, true},
+};
+
+struct symbols_options {
+	const char *action;
+	const char *words[WORDS_MAX];
+	size_t n_words;
+	const char *cache_path;
+	uint64_t max_bytes;
+	const char *debug_roots[CONVERSION_DEBUG_ROOTS_MAX + 1];
+	size_t n_debug_roots;
+};
+
+static struct error *add_word(struct symbols_options *symbols, const char *word)
+{
+	if (!symbols->action) {
+		symbols->action = word;
+		return NULL;
+	}
+	if (symbols->n_words == WORDS_MAX)
+		return cli_usage("symbols takes %d words", WORDS_MAX);
+	symbols->words[symbols->n_words++] = word;
+	return NULL;
+}
+
+static struct error *set(void *context, int id, const char *value)
+{
+	struct symbols_options *symbols = context;
+	bool has_unit;
+	switch (id) {
+	case OPTION_CACHE:
+		symbols->cache_path = value;
+		return NULL;
+	case OPTION_MAX_SIZE:
+		return cli_parse_size("--max-size", value, &symbols->max_bytes, &has_unit);
+	case OPTION_DEBUG_ROOT:
+		if (symbols->n_debug_roots == CONVERSION_DEBUG_ROOTS_MAX)
+			return cli_usage("--debug-root can be given %d times",
+					 CONVERSION_DEBUG_ROOTS_MAX);
+		symbols->debug_roots[symbols->n_debug_roots++] = value;
+		return NULL;
+	default:
+		return add_word(symbols, value);
+	}
+}
+
+const struct cli_spec cmd_symbols_spec = {
+	.command = "symbols",
+	.usage = "[OPTIONS] ls | show ID|FILE [ADDRESS...] | add FILE... | verify | gc",
+	.summary = "Shows and tends the symbols that are kept by build-id.",
+	.examples = "  perfpipe symbols ls                    what is kept\n"
+		    "  perfpipe symbols show /usr/bin/git 0x1c2d0\n"
+		    "  perfpipe symbols add /usr/lib/*/libc.so.6\n"
+		    "  perfpipe symbols gc --max-size 500M    drop what was not used for long\n",
+	.notes =
+		"ID is a build-id or the beginning of one; ADDRESS is one in the ELF file, as\n"
+		"objdump shows it. All that is kept can be deleted at any time: it is made anew.\n",
+	.options = options,
+	.n_options = ARRAY_LEN(options),
+	.set = set,
+	.formats = CLI_FORMAT_TEXT | CLI_FORMAT_JSON,
+};
+
+struct run {
+	const struct symbols_options *symbols;
+	const struct cli *cli;
+	struct store *store;
+	struct symbols_print print;
+};
+
+/* ---- ls, verify, gc ---- */
+
+static struct error *print_entry(void *context, const struct store_entry *entry)
+{
+	struct run *run = context;
+	symbols_print_entry(&run->print, entry);
+	return NULL;
+}
+
+static struct error *run_ls(struct run *run)
+{
+	symbols_print_list_begin(&run->print, store_get_path(run->store));
+	struct error *err = store_walk(run->store, print_entry, run);
+	symbols_print_list_end(&run->print);
+	return err;
+}
+
+static struct error *run_verify(struct run *run)
+{
+	struct store_summary summary;
+	struct error *err = store_verify(run->store, &summary);
+	if (!err)
+		symbols_print_summary(&run->print, &summary);
+	return err;
+}
+
+static struct error *run_gc(struct run *run)
+{
+	struct store_summary summary;
+	struct error *err = store_collect(run->store, &summary);
+	if (!err)
+		symbols_print_summary(&run->print, &summary);
+	return err;
+}
+
+/* ---- add, show ---- */
+
+static struct symcache *open_symcache(const struct run *run)
+{
+	const struct symbols_options *symbols = run->symbols;
+	const struct symcache_config config = {
+		.trust_paths = true,
+		.cache_path = symbols->cache_path,
+		.debug_roots = symbols->n_debug_roots ? symbols->debug_roots : NULL,
+	};
+	return symcache_new(&config);
+}
+
+static struct module *open_module(struct symcache *cache, const char *path)
+{
+	/* A relative path would be looked for as it stands in a recording: from the root. */
+	char *whole = realpath(path, NULL);
+	struct module *module =
+		symcache_module(cache, &(struct module_query){.path = whole ? whole : path});
+	free(whole);
+	return module;
+}
+
+static struct error *check_module(const struct module *module, const char *path)
+{
+	enum module_state state = module_get_state(module);
+	const char *failure = module_failure(module);
+	if (state == MODULE_NOT_FOUND || state == MODULE_DENIED)
+		return error_number(
+			error_new(ERROR_NO_ENTRY, "%s: %s", path, module_state_text(state)), 613);
+	if (state != MODULE_OK && state != MODULE_OK_TRUSTED)
+		return error_number(
+			error_new(ERROR_BAD_DATA, "%s: %s", path, module_state_text(state)), 622);
+	if (failure)
+		return error_number(error_new(ERROR_BAD_DATA, "%s: %s", path, failure), 622);
+	return NULL;
+}
+
+static struct error *add_files(struct run *run, struct symcache *cache, struct module **modules)
+{
+	const struct symbols_options *symbols = run->symbols;
+	for (size_t i = 0; i < symbols->n_words; i++)
+		modules[i] = open_module(cache, symbols->words[i]);
+	struct progress progress;
+	progress_begin(&progress, run->cli->has_progress, PROGRESS_COUNT, "reading symbols");
+	symcache_prepare(cache, modules, symbols->n_words, progress_update, &progress);
+	progress_end(&progress);
+	symbols_print_list_begin(&run->print, store_get_path(run->store));
+	struct error *first = NULL;
+	for (size_t i = 0; i < symbols->n_words; i++) {
+		struct store_entry entry;
+		struct error *err = check_module(modules[i], symbols->words[i]);
+		if (!err)
+			err = store_find(run->store, module_get_symbols_id(modules[i]), &entry);
+		if (!err)
+			symbols_print_entry(&run->print, &entry);
+		if (first)
+			error_free(err);
+		else
+			first = err;
+	}
+	symbols_print_list_end(&run->print);
+	return first;
+}
+
+static struct error *run_add(struct run *run)
+{
+	struct symcache *cache = open_symcache(run);
+	struct module **modules = mem_zalloc(run->symbols->n_words, sizeof(struct module *));
+	struct error *err = add_files(run, cache, modules);
+	mem_free(modules);
+	symcache_free(cache);
+	return err;
+}
+
+/* The build-id of a file, whose symbols are made when they are not there. */
+static struct error *find_by_path(struct run *run, const char *path, struct build_id *out)
+{
+	struct symcache *cache = open_symcache(run);
+	struct module *module = open_module(cache, path);
+	symcache_prepare(cache, &module, 1, NULL, NULL);
+	struct error *err = check_module(module, path);
+	if (!err)
+		*out = *module_get_symbols_id(module);
+	symcache_free(cache);
+	return err;
+}
+
+struct prefix_search {
+	const char *prefix;
+	struct build_id found;
+	size_t n;
+};
+
+static struct error *match_prefix(void *context, const struct store_entry *entry)
+{
+	struct prefix_search *search = context;
+	char name[SYMBOLS_PRINT_ID_BYTES];
+	symbols_print_id(&entry->build_id, name);
+	if (strncmp(name, search->prefix, strlen(search->prefix)) == 0) {
+		search->found = entry->build_id;
+		search->n++;
+	}
+	return NULL;
+}
+
+static struct error *find_by_prefix(struct run *run, const char *prefix, struct build_id *out)
+{
+	struct prefix_search search = {.prefix = prefix};
+	struct error *err = store_walk(run->store, match_prefix, &search);
+	if (err)
+		return err;
+	if (search.n > 1)
+		return cli_usage("%zu build-ids begin with \"%s\"", search.n, prefix);
+	if (search.n == 0)
+		return error_number(error_new(ERROR_NO_ENTRY, "nothing is kept of \"%s\"", prefix),
+				    620);
+	*out = search.found;
+	return NULL;
+}
+
+static struct error *show_address(struct run *run, struct symbol_file *file, const char *word)
+{
+	char *end;
+	errno = 0;
+	uint64_t address = strtoull(word, &end, 16);
+	if (*end || end == word || errno)
+		return cli_usage("not an address: \"%s\"", word);
+	struct symbol_result result;
+	(void)symbol_file_lookup(file, address, &result);
+	symbols_print_address(&run->print, address, &result);
+	return NULL;
+}
+
+static struct error *show_file(struct run *run, const struct store_entry *entry)
+{
+	struct symbol_file *file;
+	struct error *err =
+		store_load(run->store, &entry->build_id, SYMCACHE_DEMANGLE_NORMAL, &file);
+	if (err)
+		return err;
+	const struct symbol_file_info info = symbol_file_get_info(file);
+	symbols_print_file(&run->print, &info);
+	for (size_t i = 1; i < run->symbols->n_words && !err; i++)
+		err = show_address(run, file, run->symbols->words[i]);
+	symbols_print_file_end(&run->print);
+	symbol_file_close(file);
+	return err;
+}
+
+static struct error *run_show(struct run *run)
+{
+	const char *word = run->symbols->words[0];
+	struct build_id id;
+	struct error *err =
+		strchr(word, '/') ? find_by_path(run, word, &id) : find_by_prefix(run, word, &id);
+	struct store_entry entry;
+	if (!err)
+		err = store_find(run->store, &id, &entry);
+	if (err)
+		return err;
+	if (entry.has_file)
+		return show_file(run, &entry);
+	symbols_print_list_begin(&run->print, store_get_path(run->store));
+	symbols_print_entry(&run->print, &entry);
+	symbols_print_list_end(&run->print);
+	return NULL;
+}
+
+static const struct action {
+	const char *name;
+	size_t min_words, max_words;
+	struct error *(*run)(struct run *run);
+} actions[] = {
+	{"ls", 0, 0, run_ls},		{"show", 1, WORDS_MAX, run_show},
+	{"add", 1, WORDS_MAX, run_add}, {"verify", 0, 0, run_verify},
+	{"gc", 0, 0, run_gc},
+};
+
+static struct error *choose_action(const struct symbols_options *symbols, const struct action **out)
+{
+	const char *names[ARRAY_LEN(actions)];
+	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+		names[i] = actions[i].name;
+	if (!symbols->action)
+		return cli_usage("what to do? ls, show, add, verify or gc");
+	size_t index;
+	struct error *err =
+		cli_parse_choice("symbols", symbols->action, names, ARRAY_LEN(actions), &index);
+	if (err)
+		return err;
+	const struct action *action = &actions[index];
+	if (symbols->n_words < action->min_words)
+		return cli_usage("symbols %s: what of?", action->name);
+	if (symbols->n_words > action->max_words)
+		return cli_usage("symbols %s takes no \"%s\"", action->name, symbols->words[0]);
+	*out = action;
+	return NULL;
+}
+
+static struct error *run(const struct symbols_options *symbols, const struct cli *cli)
+{
+	const struct action *action;
+	struct error *err = choose_action(symbols, &action);
+	if (err)
+		return err;
+	const struct store_config config = {
+		.path = symbols->cache_path,
+		.max_bytes = symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES,
+	};
+	struct run run = {.symbols = symbols,
+			  .cli = cli,
+			  .print = {.out = stdout, .is_json = cli->format == CLI_FORMAT_JSON}};
+	err = store_open(&config, &run.store);
+	if (err)
+		return error_number(err, 621);
+	err = action->run(&run);
+	store_close(run.store);
+	return err;
+}
+
+int cmd_symbols(int argc, char **argv)
+{
+	struct symbols_options symbols = {0};
+	struct cli cli;
+	int exit_code;
+	if (!cli_read(&cmd_symbols_spec, argc, argv, &symbols, &cli, &exit_code))
+		return exit_code;
+	struct error *err = run(&symbols, &cli);
+	return err ? message_error(&cli.message, err) : EXIT_CODE_DONE;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symcache/builder_jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_INSTRUMENTED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define IS_INSTRUMENTED true
+#endif
+#endif
+#ifndef IS_INSTRUMENTED
+#define IS_INSTRUMENTED false
+#endif
+
+enum { NOBODY = 65534, MAX_DESCRIPTORS = 64 };
+#define MEMORY_MIN_BYTES ((uint64_t)512 << 20)
+#define MEMORY_MAX_BYTES ((uint64_t)4 << 30)
+/* Mapped files and room that is reserved for unpacking count as address space, not as memory. */
+#define ADDRESS_SPACE_EXTRA_BYTES ((uint64_t)64 << 30)
+
+uint64_t builder_jail_memory_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+	uint64_t half = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 2
+						    : MEMORY_MAX_BYTES;
+	if (half < MEMORY_MIN_BYTES)
+		return MEMORY_MIN_BYTES;
+	return half < MEMORY_MAX_BYTES ? half : MEMORY_MAX_BYTES;
+}
+
+void builder_jail_close_descriptors(int keep)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd <= 2 && null >= 0; fd++) {
+		if (fd != keep)
+			(void)dup2(null, fd);
+	}
+	if (keep > 3)
+		(void)close_range(3, (unsigned)keep - 1, 0);
+	(void)close_range(keep > 2 ? (unsigned)keep + 1 : 3, ~0u, 0);
+}
+
+/* Offers itself when memory runs out: a build can be repeated. */
+static void offer_to_oom_killer(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = write(fd, "1000", 4);
+	(void)n; /* a missing offer costs nothing now */
+	close(fd);
+}
+
+static struct error *drop_user(void)
+{
+	if (geteuid() != 0)
+		return NULL;
+	/* EINVAL: a user namespace without that user. */
+	if (setgroups(0, NULL) < 0 && errno != EPERM)
+		return error_errno(errno, "setgroups");
+	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && errno != EINVAL)
+		return error_errno(errno, "setresgid");
+	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && errno != EINVAL)
+		return error_errno(errno, "setresuid");
+	return NULL;
+}
+
+static struct error *drop_capabilities(void)
+{
+	cap_t none = cap_init();
+	if (!none)
+		return error_errno(errno, "cap_init");
+	int result = cap_set_proc(none);
+	int errno_value = errno;
+	cap_free(none);
+	return result < 0 ? error_errno(errno_value, "cap_set_proc") : NULL;
+}
+
+/* Before the user goes, which takes the right to do so along. */
+static void drop_bounding_set(void)
+{
+	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
+		(void)cap_drop_bound(cap);
+	(void)cap_reset_ambient();
+}
+
+static struct error *set_limit(int which, uint64_t value)
+{
+	struct rlimit now;
+	if (getrlimit(which, &now) == 0 && now.rlim_max != RLIM_INFINITY && now.rlim_max < value)
+		value = now.rlim_max;
+	const struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+	return setrlimit(which, &limit) < 0 ? error_errno(errno, "setrlimit %d", which) : NULL;
+}
+
+static struct error *allow(scmp_filter_ctx filter, const int *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+		if (result < 0)
+			return error_errno(-result, "seccomp rule for call %d", calls[i]);
+	}
+	return NULL;
+}
+
+/* Memory, but none that can be executed. */
+static struct error *allow_memory(scmp_filter_ctx filter)
+{
+	static const int calls[] = {SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk),
+				    SCMP_SYS(madvise)};
+	const struct scmp_arg_cmp not_executable = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+	struct error *err = allow(filter, calls, ARRAY_LEN(calls));
+	if (!err &&
+	    (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, not_executable) < 0 ||
+	     seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, not_executable) < 0))
+		err = error_new(ERROR_UNSUPPORTED, "seccomp rule for mmap");
+	return err;
+}
+
+/* abort(3), for which memory that runs out is the usual reason. */
+static struct error *allow_abort(scmp_filter_ctx filter)
+{
+	int result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
+	return result < 0 ? error_errno(-result, "seccomp rule for tgkill") : NULL;
+}
+
+/* What both may do. */
+static const int shared_calls[] = {
+	SCMP_SYS(read),
+	SCMP_SYS(write),
+	SCMP_SYS(close),
+	SCMP_SYS(fstat),
+	SCMP_SYS(lseek),
+	SCMP_SYS(pread64),
+	SCMP_SYS(pwrite64),
+	SCMP_SYS(ftruncate),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(futex),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(restart_syscall),
+	/* fstat(3) of glibc; other files' names tell nothing that matters here. */
+	SCMP_SYS(newfstatat),
+	/* Instrumented builds. */
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(sched_yield),
+};
+
+/* To fork workers, to confine them and to learn of their end. */
+static const int process_calls[] = {
+	SCMP_SYS(clone),
+	SCMP_SYS(clone3),
+	SCMP_SYS(fork),
+	SCMP_SYS(wait4),
+	SCMP_SYS(poll),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(prctl),
+	SCMP_SYS(seccomp),
+	SCMP_SYS(setrlimit),
+	SCMP_SYS(prlimit64),
+	SCMP_SYS(alarm),
+	SCMP_SYS(setitimer),
+	SCMP_SYS(getppid),
+	SCMP_SYS(getrlimit),
+	SCMP_SYS(rseq),
+	SCMP_SYS(fcntl),
+	SCMP_SYS(set_robust_list),
+};
+
+static struct error *load_filter(bool is_worker)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (!filter)
+		return error_new(ERROR_UNSUPPORTED, "seccomp_init failed");
+	struct error *err = allow(filter, shared_calls, ARRAY_LEN(shared_calls));
+	if (!err)
+		err = allow_memory(filter);
+	if (!err && is_worker)
+		err = allow_abort(filter);
+	if (!err && !is_worker) {
+		static const int abort_call[] = {SCMP_SYS(tgkill)};
+		err = allow(filter, process_calls, ARRAY_LEN(process_calls));
+		if (!err)
+			err = allow(filter, abort_call, 1);
+	}
+	if (!err) {
+		int result = seccomp_load(filter);
+		if (result < 0)
+			err = error_errno(-result, "seccomp filter");
+	}
+	seccomp_release(filter);
+	return err;
+}
+
+struct error *builder_jail_enter(void)
+{
+	offer_to_oom_killer();
+	drop_bounding_set();
+	struct error *err = drop_user();
+	if (!err)
+		err = drop_capabilities();
+	if (!err)
+		err = set_limit(RLIMIT_CORE, 0);
+	if (!err)
+		err = set_limit(RLIMIT_NOFILE, MAX_DESCRIPTORS);
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		err = error_errno(errno, "no_new_privs");
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return err ? err : load_filter(false);
+}
+
+struct error *builder_jail_enter_worker(const struct builder_limits *limits)
+{
+	struct error *err = set_limit(RLIMIT_CPU, limits->cpu_s);
+	if (!err)
+		err = set_limit(RLIMIT_FSIZE, limits->file_bytes);
+	/* Shadow memory is address space too. */
+	if (!err && limits->memory_bytes && !IS_INSTRUMENTED) {
+		err = set_limit(RLIMIT_DATA, limits->memory_bytes);
+		if (!err)
+			err = set_limit(RLIMIT_AS,
+					limits->memory_bytes + ADDRESS_SPACE_EXTRA_BYTES);
+	}
+	if (err)
+		return err;
+	alarm(limits->wall_s);
+	return load_filter(true);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symcache/side_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "symcache/elf_image.h"
+#include "symcache/path_open.h"
+
+static bool is_his_to_read(const struct side_file_places *places, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (st.st_uid == places->owner)
+		return true;
+	return (st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & S_IROTH);
+}
+
+static bool is_wanted(const struct builder_wish *wish, const struct elf_image *image)
+{
+	switch (wish->kind) {
+	case BUILDER_WISH_ALTERNATE:
+		return build_id_equal(&image->build_id, &wish->id);
+	case BUILDER_WISH_DWO:
+		return elf_image_find(image, ".debug_info.dwo");
+	case BUILDER_WISH_PACKAGE:
+		return elf_image_find(image, ".debug_cu_index");
+	}
+	return false;
+}
+
+static int try_root(const struct side_file_places *places, const struct builder_wish *wish,
+		    const char *root, const char *path)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	if (path_open(root, path, &fd) || !is_his_to_read(places, fd))
+		return -1;
+	struct file_map map;
+	struct error *err = file_map_fd(fd, BUILDER_JOB_MAX_FILE_BYTES, &map);
+	if (err) {
+		error_free(err);
+		return -1;
+	}
+	struct elf_image image;
+	err = elf_image_init(&image, map.data, map.size);
+	bool is_right = !err && is_wanted(wish, &image);
+	if (!err)
+		elf_image_fini(&image);
+	error_free(err);
+	file_map_close(&map);
+	int found = is_right ? fd : -1;
+	if (is_right)
+		fd = -1;
+	return found;
+}
+
+/* Takes path. */
+static int try_path(const struct side_file_places *places, const struct builder_wish *wish,
+		    char *path)
+{
+	CLEANUP(cleanup_mem) char *owned = path;
+	int fd = -1;
+	if (places->target_root && *places->target_root)
+		fd = try_root(places, wish, places->target_root, owned);
+	return fd >= 0 ? fd : try_root(places, wish, NULL, owned);
+}
+
+/* "/a/b" → 2, the length of its folder. */
+static int folder_bytes(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (int)(slash - path) : 0;
+}
+
+static const char *dwarf_path(const struct side_file_places *places)
+{
+	return places->debug_path ? places->debug_path : places->binary_path;
+}
+
+static int find_alternate(const struct side_file_places *places, const struct builder_wish *wish)
+{
+	int fd = -1;
+	char hex[BUILD_ID_HEX_BYTES];
+	build_id_format(&wish->id, hex);
+	for (const char *const *root = places->roots; wish->id.size >= 2 && *root && fd < 0;
+	     root++) {
+		fd = try_path(places, wish,
+			      mem_format("%s/.build-id/%.2s/%s.debug", *root, hex, hex + 2));
+		if (fd < 0)
+			fd = try_path(places, wish,
+				      mem_format("%s/%.2s/%s/debuginfo", *root, hex, hex + 2));
+	}
+	if (fd >= 0 || !*wish->name)
+		return fd;
+	if (*wish->name == '/')
+		return try_path(places, wish, mem_copy_string(wish->name));
+	const char *from = dwarf_path(places);
+	if (!from)
+		return -1;
+	return try_path(places, wish, mem_format("%.*s/%s", folder_bytes(from), from, wish->name));
+}
+
+static int find_dwo(const struct side_file_places *places, const struct builder_wish *wish)
+{
+	if (!*wish->name)
+		return -1;
+	int fd = -1;
+	if (*wish->name == '/')
+		fd = try_path(places, wish, mem_copy_string(wish->name));
+	else if (*wish->folder == '/')
+		fd = try_path(places, wish, mem_format("%s/%s", wish->folder, wish->name));
+	if (fd >= 0 || !places->binary_path)
+		return fd;
+	const char *last = strrchr(wish->name, '/');
+	return try_path(places, wish,
+			mem_format("%.*s/%s", folder_bytes(places->binary_path),
+				   places->binary_path, last ? last + 1 : wish->name));
+}
+
+static int find_package(const struct side_file_places *places, const struct builder_wish *wish)
+{
+	static const char ending[] = ".debug";
+	int fd = -1;
+	if (places->binary_path)
+		fd = try_path(places, wish, mem_format("%s.dwp", places->binary_path));
+	if (fd >= 0 || !places->debug_path)
+		return fd;
+	fd = try_path(places, wish, mem_format("%s.dwp", places->debug_path));
+	size_t n = strlen(places->debug_path), n_ending = sizeof(ending) - 1;
+	if (fd < 0 && n > n_ending && strcmp(places->debug_path + n - n_ending, ending) == 0)
+		fd = try_path(places, wish,
+			      mem_format("%.*s.dwp", (int)(n - n_ending), places->debug_path));
+	return fd;
+}
+
+int side_file_open(const struct side_file_places *places, const struct builder_wish *wish)
+{
+	switch (wish->kind) {
+	case BUILDER_WISH_ALTERNATE:
+		return find_alternate(places, wish);
+	case BUILDER_WISH_DWO:
+		return find_dwo(places, wish);
+	case BUILDER_WISH_PACKAGE:
+		return find_package(places, wish);
+	}
+	return -1;
+}

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines and inlined calls in profiles, separate debug files, split DWARF, and the store of symbols."""
+import glob, json, os, re, subprocess, time
+from support import *
+
+there = folder()
+
+SOURCE = """
+#include <vector>
+#include <algorithm>
+#include <cstdint>
+
+namespace {
+template <typename T> inline T mix(T a, T b) { return (a ^ b) * T(0x9e3779b97f4a7c15u); }
+
+struct Table {
+	std::vector<uint64_t> items;
+	explicit Table(size_t n) : items(n) {
+		for (size_t i = 0; i < n; i++)
+			items[i] = mix<uint64_t>(i, n);
+	}
+	inline uint64_t sum() const {
+		uint64_t s = 0;
+		for (uint64_t v : items)
+			s = mix(s, v >> 3);
+		return s;
+	}
+};
+
+__attribute__((noinline)) uint64_t work(Table &table, unsigned seed) {
+	table.items[seed % table.items.size()] = seed;
+	std::sort(table.items.begin(), table.items.begin() + 512);
+	return table.sum();
+}
+}
+
+int main(int argc, char **argv) {
+	Table table(8192);
+	uint64_t s = 0;
+	for (unsigned i = 0; i < (unsigned)argc * 20000u; i++)
+		s += work(table, i);
+	return argv[0] && s == 42;
+}
+"""
+
+
+def path(name):
+    return os.path.join(there, name)
+
+
+def build(name, *flags):
+    need("g++")
+    source = write(path("work.cc"), SOURCE.encode())
+    subprocess.run(["g++", "-O2", "-g", *flags, "-o", path(name), source], check=True, cwd=there)
+    return path(name)
+
+
+def cache(name):
+    return ["--symbol-cache", path(name)]
+
+
+def stored(name):
+    return sorted(glob.glob(path(name) + "/*.sym"))
+
+
+def plain(name):
+    """Without what marks a clone; DWARF gives all of them the name of the function."""
+    return re.sub(r"\.(isra|part|constprop|cold)\b.*", "", name)
+
+
+def referee(program, addresses):
+    """{address: [(function, file name, line)]}, the innermost call first."""
+    need("llvm-symbolizer-14")
+    words = "".join("0x%x\n" % a for a in addresses)
+    done = subprocess.run(["llvm-symbolizer-14", "--obj=" + program, "--inlining", "--no-demangle", "--output-style=LLVM"],
+                          input=words, capture_output=True, text=True, check=True)
+    result = {}
+    for address, block in zip(addresses, done.stdout.split("\n\n")):
+        lines = block.strip().split("\n")
+        frames = []
+        for i in range(0, len(lines) - 1, 2):
+            place = lines[i + 1].rsplit(":", 2)
+            frames.append((plain(lines[i]), os.path.basename(place[0]), int(place[1])))
+        result[address] = frames
+    return result
+
+
+def raw_locations(profile, program):
+    """The same of a profile, as go tool pprof reads it."""
+    text = pprof("-raw", profile)
+    mappings = dict(re.findall(r"^(\d+): 0x[0-9a-f]+/0x[0-9a-f]+/0x[0-9a-f]+ (\S+)", text.split("\nMappings\n")[1], re.M))
+    result, current = {}, None
+    for line in text.split("\nLocations\n")[1].split("\nMappings\n")[0].split("\n"):
+        head = re.match(r"\s+\d+: 0x([0-9a-f]+) (?:M=(\d+) )?(.*)", line)
+        if head:
+            current = None
+            if mappings.get(head.group(2)) == program:
+                current = result.setdefault(int(head.group(1), 16), [])
+        # NAME FILE:LINE[:COLUMN] s=START[(LINKAGE NAME, where it is another)]
+        frame = re.fullmatch(r"\s*(.+?) (\S+):(\d+)(?::\d+)? s=\d+(?:\((.+)\))?", head.group(3) if head else line)
+        if frame and current is not None:
+            current.append((plain(frame.group(4) or frame.group(1)), os.path.basename(frame.group(2)), int(frame.group(3))))
+    return result
+
+
+def shown(program, addresses, *words):
+    text = run("symbols", "show", program, *["0x%x" % a for a in addresses], "--format", "json", *words, check=0).stdout
+    return {int(item["address"], 16): [(plain(f["linkage_name"]), os.path.basename(f["file"] or "??"), f["line"]) for f in item["frames"]]
+            for item in json.loads(text)["addresses"]}
+
+
+def text_addresses(program, n):
+    """n addresses of its own functions."""
+    need("nm")
+    found = subprocess.run(["nm", "-S", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    result = []
+    for start, size in re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTW] (?:main|_ZN?\S+)$", found, re.M):
+        result += range(int(start, 16), int(start, 16) + int(size, 16), 3)
+    return result[::max(1, len(result) // n)][:n]
+
+
+def agreement(ours, theirs):
+    assert ours
+    wrong = {a: (ours[a], theirs[a]) for a in ours if ours[a] != theirs[a]}
+    assert len(wrong) <= len(ours) // 100, (len(wrong), len(ours), sorted(wrong.items())[:3])
+    return ours
+
+
+def test_lines_and_inlined_calls_of_a_recording_are_those_of_llvm_symbolizer():
+    need_sampling()
+    program = build("app")
+    run("record", "-F", "2000", "--demangle", "none", *cache("c1"), "-o", path("app.pb.gz"), "--", program, check=0)
+    ours = raw_locations(path("app.pb.gz"), program)
+    # Frames of start-up code have no lines.
+    ours = {a: frames for a, frames in ours.items() if frames}
+    agreement(ours, referee(program, sorted(ours)))
+    assert any(len(frames) > 1 for frames in ours.values()), "nothing inlined was sampled"
+    assert stored("c1")
+
+
+def test_every_address_of_a_program_is_as_llvm_symbolizer_says():
+    program = build("all")
+    addresses = text_addresses(program, 250)
+    agreement(shown(program, addresses, *cache("c2")), referee(program, addresses))
+
+
+def test_stripped_program_is_named_by_its_debug_file_when_it_comes():
+    need("objcopy", "strip", "readelf")
+    program = build("whole", "-Wl,--build-id=sha1")
+    addresses = text_addresses(program, 250)
+    want = referee(program, addresses)
+    stripped = path("stripped")
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    words = cache("c3") + ["--debug-root", path("debug")]
+    poor = shown(stripped, addresses, *words)
+    assert not any(line for frames in poor.values() for _, _, line in frames)
+    before = json.loads(run("symbols", "ls", *cache("c3"), "--format", "json", check=0).stdout)["entries"]
+    assert [e["quality"] for e in before] == ["dynsym"], before
+    build_id = before[0]["build_id"]
+    debug = path("debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:]))
+    os.makedirs(os.path.dirname(debug))
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    agreement(shown(stripped, addresses, *words), want)
+    after = json.loads(run("symbols", "ls", *cache("c3"), "--format", "json", check=0).stdout)["entries"]
+    assert [(e["build_id"], e["quality"]) for e in after] == [(build_id, "dwarf")], after
+    # What is kept is better than what is there once the debug file is gone.
+    os.unlink(debug)
+    agreement(shown(stripped, addresses, *words), want)
+
+
+def test_split_units_are_asked_for_and_read():
+    program = build("split", "-gsplit-dwarf")
+    assert glob.glob(path("*.dwo"))
+    addresses = text_addresses(program, 250)
+    agreement(shown(program, addresses, *cache("c4")), referee(program, addresses))
+
+
+def test_second_run_takes_what_is_kept():
+    program = build("kept")
+    run("symbols", "add", program, *cache("c5"), check=0)
+    files = stored("c5")
+    assert len(files) == 1
+    made = os.stat(files[0]).st_ino
+    addresses = text_addresses(program, 20)
+    shown(program, addresses, *cache("c5"))
+    assert [os.stat(f).st_ino for f in stored("c5")] == [made]
+    assert open(files[0], "rb").read() == fresh(program, "c6")
+
+
+def fresh(program, name):
+    run("symbols", "add", program, *cache(name), check=0)
+    return open(stored(name)[0], "rb").read()
+
+
+def test_processes_that_build_the_same_at_once_make_one_file():
+    program = build("shared")
+    want = fresh(program, "c9")
+    started = [subprocess.Popen([binary, "symbols", "add", program, *cache("c10")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+               for _ in range(6)]
+    for process in started:
+        _, stderr = process.communicate(timeout=100)
+        assert process.returncode == 0, stderr
+    assert len(stored("c10")) == 1
+    assert open(stored("c10")[0], "rb").read() == want
+
+
+def test_killed_commands_leave_no_wrong_file_and_no_process():
+    program = os.path.realpath(binary)
+    want = fresh(program, "c11")
+    for i in range(12):
+        process = subprocess.Popen([binary, "symbols", "add", program, *cache("c12")], stdout=subprocess.DEVNULL)
+        time.sleep(i * 0.02)
+        process.kill()
+        process.wait()
+        for name in stored("c12"):
+            assert open(name, "rb").read() == want
+            os.unlink(name)
+    deadline = time.monotonic() + 10
+    while builders_of(path("c12")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not builders_of(path("c12"))
+    assert fresh(program, "c12") == want
+
+
+def builders_of(word):
+    """Processes that were forked by a command with that word; they keep its command line."""
+    found = []
+    for name in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            if word.encode() in open(name, "rb").read():
+                found.append(name)
+        except OSError:
+            pass
+    return found
+
+
+def test_nothing_is_kept_on_request():
+    need_sampling()
+    env = dict(os.environ, XDG_CACHE_HOME=path("xdg"), HOME=path("home"))
+    run("record", "--no-symbol-cache", "-o", path("n.pb.gz"), "--", *burn_command(50000), check=0, env=env)
+    assert not os.path.exists(path("xdg")) and not os.path.exists(path("home"))
+    run("record", "-o", path("n.pb.gz"), "--", *burn_command(50000), check=0, env=env)
+    assert glob.glob(path("xdg/perfpipe/symbols/*.sym"))
+
+
+def test_damaged_files_are_removed_and_old_ones_dropped():
+    program = build("tended")
+    run("symbols", "add", program, *cache("c7"), check=0)
+    name = stored("c7")[0]
+    with open(name, "r+b") as f:
+        f.seek(-100, 2)
+        f.write(b"\xa5" * 50)
+    summary = json.loads(run("symbols", "verify", *cache("c7"), "--format", "json", check=0).stdout)
+    assert summary["removed"] == 1 and summary["files"] == 0, summary
+    run("symbols", "add", program, *cache("c7"), check=0)
+    summary = json.loads(run("symbols", "gc", "--max-size", "1K", *cache("c7"), "--format", "json", check=0).stdout)
+    assert summary["files"] == 0 and not stored("c7")
+
+
+def test_what_cannot_be_read_is_told_and_remembered():
+    need("readelf")
+    program = build("cut")
+    whole = open(program, "rb").read()
+    cut = write(path("cut.elf"), whole[:len(whole) // 3])
+    run("symbols", "add", cut, *cache("c8"))  # with or without names, but it ends
+    script = write(path("script"), b"#!/bin/sh\n")
+    done = run("symbols", "add", script, *cache("c8"), check=65)
+    assert "[E622, exit 65]" in done.stderr
+    assert "[E613, exit 66]" in run("symbols", "add", path("missing"), *cache("c8"), check=66).stderr
+    assert "[E620, exit 66]" in run("symbols", "show", "abcdef", *cache("c8"), check=66).stderr
+    os.makedirs(path("open"))
+    os.chmod(path("open"), 0o777)
+    assert "[E621, exit 73]" in run("symbols", "ls", *cache("open"), check=73).stderr
+    for words in ([], ["frob"], ["show"], ["add"], ["ls", "x"], ["show", program, "zz"]):
+        run("symbols", *words, *cache("c8"), check=2)
+
+
+main(globals())
