@@ -333,7 +333,7 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 
 static struct error *run(const struct symbols_options *symbols, const struct cli *cli)
 {
-	const struct action *action;
+	const struct action *action = NULL;
 	struct error *err = choose_action(symbols, &action);
 	if (err)
 		return err;
