@@ -115,7 +115,9 @@ static const char *name_of(int id)
 
 struct error *conversion_options_set(struct conversion_options *options, int id, const char *value)
 {
-	if (!options->first && id != CONVERSION_STRICT)
+	bool may_be_idle = id == CONVERSION_STRICT || id == CONVERSION_NO_SYMBOLS ||
+			   id == CONVERSION_TRUST_PATHS;
+	if (!options->first && !may_be_idle)
 		options->first = name_of(id);
 	switch (id) {
 	case CONVERSION_EVENT:

@@ -29,7 +29,8 @@ struct conversion_options {
 	uint32_t labels;
 	const char *event;
 	const char *main_path; /* see converter_config */
-	const char *first;     /* name of the first option that was set, NULL = none */
+	/* Name of the first option that makes no sense without perf.data, NULL = none was set. */
+	const char *first;
 	bool is_strict;
 };
 
