@@ -229,13 +229,14 @@ void event_columns_update(struct event_columns *columns, const struct perf_sourc
 	choose_events(&new, columns, source, only, profile);
 	/* Asked for one event: all of that name (the core types of a hybrid CPU) add up. */
 	new.is_single = only || new.n_used <= 1;
+	if (profile->samples.n)
+		profile_fix_row_width(profile);
 	make_columns(&new, source, profile);
 	/* One event a row: with several, most columns of most rows would be 0. */
-	uint32_t width = new.is_single ? profile->sample_types.n : COLUMNS_PER_EVENT;
 	if (!profile->samples.n)
-		profile_set_row_width(profile, width);
+		profile_set_row_width(profile, new.is_single ? 0 : COLUMNS_PER_EVENT);
 	else if (!new.is_single)
-		move_rows(columns, &new, profile, width);
+		move_rows(columns, &new, profile, COLUMNS_PER_EVENT);
 	event_columns_fini(columns);
 	*columns = new;
 }

@@ -5,6 +5,9 @@
 #include "base/hash_map.h"
 #include "base/mem.h"
 
+/* With more, one event a row takes less room than one stack a row. */
+enum { JOINED_COLUMNS_MAX = 16 };
+
 static void begin(struct window *window)
 {
 	window->profile = profile_new();
@@ -218,6 +221,8 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 struct profile *window_take_profile(struct window *window)
 {
 	struct profile *profile = window->profile;
+	if (profile->sample_types.n <= JOINED_COLUMNS_MAX)
+		profile_join_rows(profile);
 	begin(window);
 	return profile;
 }

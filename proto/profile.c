@@ -418,6 +418,16 @@ void profile_set_row_width(struct profile *profile, uint32_t width)
 	profile->row_width = width;
 }
 
+void profile_fix_row_width(struct profile *profile)
+{
+	if (profile->row_width)
+		return;
+	profile->row_width = profile->sample_types.n;
+	RESERVE(&profile->first_columns, profile->samples.n);
+	while (profile->first_columns.n < profile->samples.n)
+		profile->first_columns.items[profile->first_columns.n++] = 0;
+}
+
 void profile_prefetch_row(const struct profile *profile, uint32_t stack, uint32_t label_set,
 			  uint32_t first_column)
 {
@@ -498,6 +508,32 @@ void profile_move_rows(struct profile *profile, uint32_t width, const uint32_t *
 	profile->first_columns.n = n_samples;
 	profile->row_width = width;
 	mem_free(old_values);
+}
+
+void profile_join_rows(struct profile *profile)
+{
+	uint32_t width = profile_row_width(profile), n_samples = profile->samples.n;
+	if (width == profile->sample_types.n)
+		return;
+	struct profile_sample *samples = profile->samples.items;
+	int64_t *values = profile->values.items;
+	uint32_t *columns = profile->first_columns.items;
+	memset(&profile->samples, 0, sizeof(profile->samples));
+	memset(&profile->values, 0, sizeof(profile->values));
+	memset(&profile->first_columns, 0, sizeof(profile->first_columns));
+	index_table_fini(&profile->index->samples);
+	index_table_reserve(&profile->index->samples, n_samples);
+	profile->row_width = 0;
+	for (uint32_t i = 0; i < n_samples; i++) {
+		uint32_t row = profile_add_row(profile, samples[i].stack, samples[i].label_set, 0);
+		int64_t *to = profile_values(profile, row) + columns[i];
+		for (uint32_t v = 0; v < width; v++)
+			to[v] = (int64_t)((uint64_t)to[v] +
+					  (uint64_t)values[(size_t)i * width + v]);
+	}
+	mem_free(samples);
+	mem_free(values);
+	mem_free(columns);
 }
 
 void profile_add_comment(struct profile *profile, const char *text)

@@ -165,6 +165,8 @@ uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t la
  * added at any time.
  */
 void profile_set_row_width(struct profile *profile, uint32_t width);
+/* Rows of all columns keep the width they have, so that sample types may be added. */
+void profile_fix_row_width(struct profile *profile);
 /*
  * The row of this stack, label set and first column (interned), zeros when it is new; with a row
  * width of 0 first_column is 0. Returns the sample's index.
@@ -180,6 +182,11 @@ void profile_prefetch_row(const struct profile *profile, uint32_t stack, uint32_
  */
 void profile_move_rows(struct profile *profile, uint32_t width, const uint32_t *new_column);
 void profile_add_comment(struct profile *profile, const char *text);
+/*
+ * Makes rows of all columns out of narrow ones: samples of one stack and label set become one, in
+ * the order of the first. Costs sample_types.n values a sample, so this is for a few columns.
+ */
+void profile_join_rows(struct profile *profile);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
 	return intern_text(&profile->strings, string);
