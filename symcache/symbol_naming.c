@@ -63,7 +63,8 @@ static void find_names(struct naming *naming)
 		if (function->linkage_name || (*name && !is_cold(naming, *name)))
 			continue;
 		uint32_t symbol = find_symbol(naming, range->start);
-		if (symbol && symbol != function->name && (!*name || !is_cold(naming, symbol)))
+		/* The plain name itself is an answer too: it stands above that of a cold part. */
+		if (symbol && (!*name || !is_cold(naming, symbol)))
 			*name = symbol;
 	}
 }

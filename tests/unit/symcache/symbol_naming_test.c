@@ -144,12 +144,30 @@ static void cold_part_does_not_name_its_function(void **state)
 	end(&f);
 }
 
+/* A C function has its plain name in both tables; its cold part may lie before it. */
+static void cold_part_of_a_c_function_does_not_name_it(void **state)
+{
+	(void)state;
+	struct fixture f = {0};
+	symbol_model_init(&f.model);
+	uint32_t walk = chain(&f, NULL, "walk", SYMBOL_CHAIN_NONE);
+	range(&f, 0x1000, 0x1010, walk, SYMBOL_RANK_DWARF);
+	range(&f, 0x2000, 0x2100, walk, SYMBOL_RANK_DWARF);
+	symbol(&f, 0x1000, 0x1010, "walk.cold", SYMBOL_RANK_SYMTAB);
+	symbol(&f, 0x2000, 0x2100, "walk", SYMBOL_RANK_SYMTAB);
+	finish(&f);
+	assert_names(&f, 0x1000, "walk");
+	assert_names(&f, 0x2080, "walk");
+	symbol_model_fini(&f.model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(function_without_linkage_name_takes_that_of_its_symbol),
 		cmocka_unit_test(name_of_a_clone_stays_with_the_clone),
 		cmocka_unit_test(cold_part_does_not_name_its_function),
+		cmocka_unit_test(cold_part_of_a_c_function_does_not_name_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

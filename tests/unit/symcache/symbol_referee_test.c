@@ -60,6 +60,13 @@ static int compare_starts(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
+/* With DWARF the seldom run part of a function has the function's name, "foo.cold" is foo. */
+static bool is_name_of(const char *symbol, const char *name)
+{
+	size_t n = strlen(name);
+	return strncmp(symbol, name, n) == 0 && (!symbol[n] || strcmp(symbol + n, ".cold") == 0);
+}
+
 /* Whether nm has a function of that name that covers svma, and none that starts later does. */
 static bool agrees(uint64_t svma, const char *name)
 {
@@ -76,7 +83,7 @@ static bool agrees(uint64_t svma, const char *name)
 			continue;
 		uint64_t start = symbols[i].start;
 		for (; i < n_symbols && symbols[i].start == start; i--) {
-			if (strcmp(symbols[i].name, name) == 0)
+			if (is_name_of(symbols[i].name, name))
 				return true;
 			if (i == 0)
 				break;
