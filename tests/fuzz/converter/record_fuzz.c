@@ -79,9 +79,13 @@ static void check_profile(const struct profile *profile)
 static uint64_t count_samples(const struct profile *profile)
 {
 	uint64_t n = 0;
-	/* Each row is of one event, its count comes first. */
-	for (uint32_t i = 0; i < profile->samples.n; i++)
-		n += (uint64_t)profile_values(profile, i)[0];
+	/* One event: its count comes first. Several: each has two columns. */
+	uint32_t columns = profile->sample_types.n;
+	uint32_t step = columns > 3 ? 2 : columns;
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		for (uint32_t c = 0; c < columns; c += step)
+			n += (uint64_t)profile_value(profile, i, c);
+	}
 	return n;
 }
 
