@@ -5,8 +5,15 @@
 #include "base/hash_map.h"
 #include "base/mem.h"
 
-/* With more, one event a row takes less room than one stack a row. */
-enum { JOINED_COLUMNS_MAX = 16 };
+/* Past both, one event a row takes far less room than one stack a row. */
+enum { JOINED_COLUMNS_MAX = 16, JOINED_VALUES_MAX = 1 << 21 };
+
+static bool may_join_rows(const struct profile *profile)
+{
+	uint32_t n_columns = profile->sample_types.n;
+	return n_columns <= JOINED_COLUMNS_MAX ||
+	       (uint64_t)n_columns * profile->samples.n <= JOINED_VALUES_MAX;
+}
 
 static void begin(struct window *window)
 {
@@ -221,7 +228,7 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 struct profile *window_take_profile(struct window *window)
 {
 	struct profile *profile = window->profile;
-	if (profile->sample_types.n <= JOINED_COLUMNS_MAX)
+	if (may_join_rows(profile))
 		profile_join_rows(profile);
 	begin(window);
 	return profile;
