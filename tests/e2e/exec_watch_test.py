@@ -188,7 +188,9 @@ def test_exec_chains_are_listed_step_by_step():
                 ["sh", "-c", 'exec "$0" "$@"', tiny, "first word", "second\nline"], [tiny, "first word", "second\nline"]]
         for step, argv in zip(steps, want):
             if step["source"] != "none":
-                assert step["argv"] == argv, (step, argv)
+                # A step that is gone within microseconds may be known from the copied stack alone, cut and said so.
+                known = argv[:len(step["argv"])] if step.get("argv_cut") else argv
+                assert step["argv"] == known and known, (step, argv)
                 n_known += 1
         assert [s["time_ns"] for s in steps] == sorted(s["time_ns"] for s in steps)
     assert n_known >= 0.9 * 80, n_known

@@ -184,7 +184,8 @@ static struct error *take(void *context, const struct perf_record *records, size
 		struct seen *seen = &run->seen[run->n_seen++];
 		seen->pid = exec.pid;
 		seen->source = exec.source;
-		if (exec.argv_bytes < sizeof(seen->argv))
+		/* What says of itself that it is cut is no wrong answer, but none. */
+		if (!exec.is_argv_cut && exec.argv_bytes < sizeof(seen->argv))
 			memcpy(seen->argv, words, exec.argv_bytes);
 		snprintf(seen->exe, sizeof(seen->exe), "%s", cgroup + strlen(cgroup) + 1);
 	}
