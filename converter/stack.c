@@ -142,7 +142,7 @@ static void push(struct stack_builder *builder, const struct stack_input *input,
 	frame->mode = (uint8_t)mode;
 	frame->is_return = is_return;
 	uint64_t kind = generation << 4 | (uint64_t)mode << 1 | is_return;
-	frame->key = hash_mix(hash_mix(kind ^ builder->seed) ^ vaddr);
+	frame->key = hash_mix(vaddr ^ kind * (builder->seed | 1));
 	frame->key += !frame->key;
 	__builtin_prefetch(slot_of(builder, frame->key));
 }

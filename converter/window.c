@@ -75,11 +75,12 @@ static bool has_lbr_stack(const struct window *window, const struct sample *samp
 static uint64_t chain_context(const struct window *window, const struct window_sample *item,
 			      const struct thread *thread)
 {
-	uint64_t context = hash_mix(thread->process->space->generation);
-	context = hash_mix(context ^ kernel_space_generation(window->kernel));
-	context = hash_mix(context ^ item->sample.ip);
-	context = hash_mix(context ^ window->columns.first_column[item->event_index]);
-	return hash_mix(context ^ ((uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16));
+	/* An odd secret number: no input can be built to make two contexts one. */
+	uint64_t odd = window->chains.seed | 1;
+	uint64_t place = hash_mix(item->sample.ip ^ thread->process->space->generation * odd);
+	uint64_t row = (uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16;
+	row ^= (uint64_t)window->columns.first_column[item->event_index] * odd;
+	return hash_mix(place ^ row ^ kernel_space_generation(window->kernel) * odd);
 }
 
 void window_add(struct window *window, const struct perf_record *record)
