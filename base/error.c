@@ -10,6 +10,8 @@
 
 #include "base/mem.h"
 
+enum { OUT_OF_DESCRIPTORS = 107 }; /* of the table of explained errors */
+
 struct error {
 	enum error_code code;
 	int number;
@@ -89,7 +91,11 @@ struct error *error_errno(int errno_value, const char *fmt, ...)
 	/* The GNU strerror_r may return a text of its own instead of filling the buffer. */
 	char *text = mem_format("%s: %s", front, strerror_r(errno_value, reason, sizeof(reason)));
 	mem_free(front);
-	return make(code_of_errno(errno_value), text);
+	struct error *err = make(code_of_errno(errno_value), text);
+	/* Wherever it happens, the remedy is the same. */
+	if (errno_value == EMFILE || errno_value == ENFILE)
+		err->number = OUT_OF_DESCRIPTORS;
+	return err;
 }
 
 struct error *error_wrap(struct error *err, const char *fmt, ...)

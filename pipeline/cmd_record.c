@@ -273,8 +273,8 @@ static struct error *open_outputs(struct session *session)
 }
 
 /*
- * The command gets the default of SIGPIPE, not ours, and standard error for its output where ours
- * goes to standard output.
+ * The command gets the defaults of SIGPIPE and SIGXFSZ, not ours, and standard error for its output
+ * where ours goes to standard output.
  */
 static struct error *open_source(struct session *session)
 {
@@ -286,8 +286,10 @@ static struct error *open_source(struct session *session)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	struct error *err = collector_open_live(&session->options->live, &session->source);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (own_stdout >= 0) {
 		dup2(own_stdout, STDOUT_FILENO);
 		close(own_stdout);

@@ -138,6 +138,7 @@ static struct symcache *open_symcache(const struct run *run)
 	const struct symbols_options *symbols = run->symbols;
 	const struct symcache_config config = {
 		.trust_paths = true,
+		.retry_failures = true, /* asked for by name */
 		.cache_path = symbols->cache_path,
 		.debug_roots = symbols->n_debug_roots ? symbols->debug_roots : NULL,
 	};
@@ -165,7 +166,7 @@ static struct error *check_module(const struct module *module, const char *path)
 		return error_number(
 			error_new(ERROR_BAD_DATA, "%s: %s", path, module_state_text(state)), 622);
 	if (failure)
-		return error_number(error_new(ERROR_BAD_DATA, "%s: %s", path, failure), 622);
+		return error_number(error_new(ERROR_UNAVAILABLE, "%s: %s", path, failure), 623);
 	return NULL;
 }
 

@@ -196,6 +196,19 @@ static struct error *check_file(const char *option, const char *path, bool is_el
 	return NULL;
 }
 
+/* The usual cache may fail in silence, one that was named may not. */
+static struct error *check_cache(const char *path)
+{
+	const struct store_config config = {.path = path,
+					    .max_bytes = SYMCACHE_DEFAULT_CACHE_BYTES};
+	struct store *store;
+	struct error *err = store_open(&config, &store);
+	if (err)
+		return error_number(err, 621);
+	store_close(store);
+	return NULL;
+}
+
 struct error *conversion_options_check(const struct conversion_options *options)
 {
 	struct error *err = check_file("kallsyms", options->symbols.kallsyms, false);
@@ -205,6 +218,8 @@ struct error *conversion_options_check(const struct conversion_options *options)
 		err = check_folder("sysroot", options->symbols.sysroot);
 	for (size_t i = 0; !err && i < options->n_debug_roots; i++)
 		err = check_folder("debug-root", options->debug_roots[i]);
+	if (!err && options->symbols.cache_path)
+		err = check_cache(options->symbols.cache_path);
 	return err;
 }
 

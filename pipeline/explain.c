@@ -154,6 +154,12 @@ static const struct explain_entry entries[] = {
 	{'E', 622, EXIT_CODE_BAD_INPUT, "no symbols could be read from the file",
 	 "It is no ELF file, or its tables are damaged or take more than is sane.",
 	 "readelf -S FILE shows what it has"},
+	{'E', 623, EXIT_CODE_UNAVAILABLE, "the symbols of the file could not be built",
+	 "The builder, a process of its own, ran into a limit, was killed, or may not confine "
+	 "itself "
+	 "(it needs seccomp, prctl, setuid and memfd_create).",
+	 "try again without ulimits; in a systemd unit: SystemCallFilter=@system-service "
+	 "perf_event_open seccomp"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, the name is a folder's, or there is a "

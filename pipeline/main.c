@@ -124,5 +124,6 @@ int main(int argc, char **argv)
 	occupy_standard_descriptors();
 	/* Commands that are started get the default back. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(2) */
 	return close_output(run(argc, argv));
 }

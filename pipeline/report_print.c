@@ -66,7 +66,7 @@ void report_print_value(int64_t value, const char *unit, char *out, size_t size)
 }
 
 /* Names come from others' programs: nothing in them may steer the terminal. */
-static void print_plain(FILE *out, const char *text)
+void report_print_plain(FILE *out, const char *text)
 {
 	for (const char *p = text; *p; p++) {
 		unsigned char c = (unsigned char)*p;
@@ -92,13 +92,13 @@ static void print_name(const struct report_table *table, const struct report_tab
 	for (uint32_t i = 0; i < table->n_keys; i++) {
 		const char *value = value_text(table, row, i);
 		fprintf(out, "%s", i ? " " : "");
-		print_plain(out, report_table_text(table, table->keys[i]));
+		report_print_plain(out, report_table_text(table, table->keys[i]));
 		putc('=', out);
-		print_plain(out, *value ? value : "(none)");
+		report_print_plain(out, *value ? value : "(none)");
 	}
 	if (table->has_functions) {
 		fprintf(out, "%s", table->n_keys ? "  " : "");
-		print_plain(out, report_table_text(table, row->name));
+		report_print_plain(out, report_table_text(table, row->name));
 	}
 }
 
@@ -111,9 +111,9 @@ static void print_header(const struct report_table *table, int64_t shown, FILE *
 	report_print_value(table->total, unit, total, sizeof(total));
 	report_print_value(shown, unit, kept, sizeof(kept));
 	fprintf(out, "Column: ");
-	print_plain(out, report_table_text(table, table->type));
+	report_print_plain(out, report_table_text(table, table->type));
 	fprintf(out, " (");
-	print_plain(out, unit);
+	report_print_plain(out, unit);
 	fprintf(out, "), total %s\n", total);
 	if (profile->time_nanos > 0) {
 		time_t seconds = (time_t)(profile->time_nanos / 1000000000);
@@ -130,7 +130,7 @@ static void print_header(const struct report_table *table, int64_t shown, FILE *
 	}
 	for (uint32_t i = 0; i < profile->comments.n; i++) {
 		fprintf(out, "Note:   ");
-		print_plain(out, profile_text(profile, profile->comments.items[i]));
+		report_print_plain(out, profile_text(profile, profile->comments.items[i]));
 		putc('\n', out);
 	}
 	fprintf(out, "Rows:   %u of %u, %s of %s (%.2f%%)\n", table->n_rows, table->n_all_rows,

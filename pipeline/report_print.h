@@ -15,6 +15,8 @@ enum report_print_format { REPORT_PRINT_TEXT, REPORT_PRINT_JSON, REPORT_PRINT_CS
 
 /* False when the name is none of text, json, csv. */
 bool report_print_parse_format(const char *name, enum report_print_format *out);
+/* Text of others, with control characters replaced: nothing in it may steer a terminal. */
+void report_print_plain(FILE *out, const char *text);
 /* ERROR_IO when out does not take it. */
 struct error *report_print(const struct report_table *table, enum report_print_format format,
 			   FILE *out) MUST_USE;

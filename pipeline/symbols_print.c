@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "pipeline/json_text.h"
+#include "pipeline/report_print.h"
 
 #define NS_PER_S ((uint64_t)1000000000)
 enum { DATE_BYTES = 32 };
@@ -149,9 +150,13 @@ static void print_frame_json(FILE *out, const struct symbol_frame *frame)
 
 static void print_frame_text(FILE *out, const struct symbol_frame *frame)
 {
-	fprintf(out, "  %s", frame->name);
-	if (frame->file)
-		fprintf(out, " at %s:%" PRIu32, frame->file, frame->line);
+	fputs("  ", out);
+	report_print_plain(out, frame->name);
+	if (frame->file) {
+		fputs(" at ", out);
+		report_print_plain(out, frame->file);
+		fprintf(out, ":%" PRIu32, frame->line);
+	}
 	if (frame->file && frame->column)
 		fprintf(out, ":%" PRIu32, frame->column);
 	fputc('\n', out);

@@ -118,8 +118,11 @@ static void explain(const struct profile *profile, const struct unnamed *unnamed
 	if (module) {
 		enum module_state state = module_get_state(module);
 		bool is_open = state == MODULE_OK || state == MODULE_OK_TRUSTED;
-		out->why = is_open ? "no symbols there" : module_state_text(state);
-		out->step = next_step(state);
+		const char *failure = is_open ? module_failure(module) : NULL;
+		out->why = failure   ? failure
+			   : is_open ? "no symbols there"
+				     : module_state_text(state);
+		out->step = failure ? "perfpipe explain E623" : next_step(state);
 	} else if (path[0] == '[' && is_other_kernel) {
 		out->why = "no names of that kernel at hand";
 		out->step = "--vmlinux or --kallsyms of the kernel that was recorded";

@@ -26,7 +26,7 @@
 
 /* Files that were unlinked are copied for the builder when they are not larger. */
 #define MODULE_MAX_COPY_BYTES ((size_t)1 << 30)
-enum { NAMES_HASH_BYTES = 8 };
+enum { ID_HASH_BYTES = 8 };
 #define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
@@ -413,10 +413,28 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		(void)debug_file_open(&query, &module->debug);
 }
 
-/* The file's own id where it has one, not what the record says. */
+/* Eight bytes of a hash behind an id: the same binary in that respect only. */
+static struct build_id extend_id(struct build_id id, const void *data, size_t size)
+{
+	if (id.size > BUILD_ID_MAX_BYTES - ID_HASH_BYTES)
+		return id;
+	const struct build_id hash = content_id_of_file(data, size);
+	memcpy(id.bytes + id.size, hash.bytes, ID_HASH_BYTES);
+	id.size += ID_HASH_BYTES;
+	return id;
+}
+
+/*
+ * The file's own id where it has one, not what the record says. Anybody can write any build-id into
+ * a file of his own: those of others than root and ourselves are known by their content too, so
+ * that they never stand for a program of the system.
+ */
 static struct build_id file_id(const struct module *module)
 {
-	return build_id_is_set(&module->image.build_id) ? module->image.build_id : module->build_id;
+	const struct elf_image *image = &module->image;
+	struct build_id id = build_id_is_set(&image->build_id) ? image->build_id : module->build_id;
+	bool is_foreign = module->owner != 0 && module->owner != geteuid();
+	return is_foreign ? extend_id(id, image->data, image->size) : id;
 }
 
 /*
@@ -433,14 +451,10 @@ static struct build_id symtab_id(const struct module *module)
 		image = &module->debug.image;
 		table = elf_image_find_type(image, SHT_SYMTAB);
 	}
-	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections ||
-	    id.size > BUILD_ID_MAX_BYTES - NAMES_HASH_BYTES)
+	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections)
 		return id;
 	struct cursor names = elf_image_section(image, &image->sections[table->link]);
-	const struct build_id hash = content_id_of_file(names.next, cursor_left(&names));
-	memcpy(id.bytes + id.size, hash.bytes, NAMES_HASH_BYTES);
-	id.size += NAMES_HASH_BYTES;
-	return id;
+	return extend_id(id, names.next, cursor_left(&names));
 }
 
 static void build_symbols(struct module *module, const struct symcache_config *config,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,6 +23,7 @@ enum {
 	MAX_TRIES = 2,		    /* of a build that the builder process lost */
 	FAILURE_HOURS = 24,	    /* the file's own fault */
 	FAILURE_OF_LIMIT_HOURS = 1, /* may go better with less load */
+	FAILURE_BESIDE_HOURS = 1, /* of a source that gave less: a file beside it may be missing */
 };
 
 /* A build under way. */
@@ -42,6 +44,8 @@ struct symbol_supply {
 	struct builder *builder;
 	enum symcache_demangle demangle;
 	struct pending *pending;
+	bool is_store_busy; /* its lock was held too long: not waited for again */
+	bool retries_failures;
 };
 
 static struct store *open_store(const struct symcache_config *config)
@@ -68,6 +72,7 @@ struct symbol_supply *symbol_supply_new(const struct symcache_config *config)
 	supply->demangle = config->demangle;
 	supply->builder = builder_new(&(struct builder_config){0});
 	supply->store = open_store(config);
+	supply->retries_failures = config->retry_failures;
 	return supply;
 }
 
@@ -119,7 +124,8 @@ bool symbol_supply_find(struct symbol_supply *supply, const struct build_id *id,
 		return false;
 	struct store_entry entry;
 	struct error *err = store_find(supply->store, id, &entry);
-	if (!err && store_wants(&entry, quality))
+	if (!err &&
+	    (store_wants(&entry, quality) || (supply->retries_failures && entry.has_failure)))
 		return false;
 	if (!err && entry.has_file)
 		err = store_load(supply->store, id, supply->demangle, &out->file);
@@ -129,14 +135,37 @@ bool symbol_supply_find(struct symbol_supply *supply, const struct build_id *id,
 	return out->file || out->failure;
 }
 
+/* Takes err. */
+static void note_busy(struct symbol_supply *supply, struct error *err)
+{
+	if (!err)
+		return;
+	log_debug("store not written reason=\"%s\"", error_text(err));
+	supply->is_store_busy |= error_get_code(err) == ERROR_AGAIN;
+	error_free(err);
+}
+
+/* Whether our caller's limits, which workers inherit, may have been what a build ran into. */
+static bool has_own_limits(void)
+{
+	static const int which[] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_DATA};
+	for (size_t i = 0; i < ARRAY_LEN(which); i++) {
+		struct rlimit limit;
+		if (getrlimit((__rlimit_resource_t)which[i], &limit) == 0 &&
+		    limit.rlim_cur != RLIM_INFINITY)
+			return true;
+	}
+	return false;
+}
+
 static void remember_failure(struct symbol_supply *supply, const struct symbol_order *order,
 			     uint64_t hours, const char *reason)
 {
-	if (!supply->store)
+	if (!supply->store || supply->is_store_busy)
 		return;
 	/* Not remembered is tried again: nothing worse. */
-	error_free(
-		store_fail(supply->store, &order->id, order->quality, hours * NS_PER_HOUR, reason));
+	note_busy(supply, store_fail(supply->store, &order->id, order->quality, hours * NS_PER_HOUR,
+				     reason));
 }
 
 /* Into the store, and opened from there. */
@@ -158,12 +187,11 @@ static struct error *publish(struct pending *pending)
 static struct error *open_result(struct pending *pending)
 {
 	struct symbol_supply *supply = pending->supply;
-	if (supply->store) {
+	if (supply->store && !supply->is_store_busy) {
 		struct error *err = publish(pending);
 		if (!err)
 			return NULL;
-		log_debug("symbol file not stored reason=\"%s\"", error_text(err));
-		error_free(err);
+		note_busy(supply, err);
 	}
 	return symbol_file_open_fd(pending->out_fd, supply->demangle, &pending->outcome->file);
 }
@@ -181,7 +209,7 @@ static void fail(struct pending *pending, struct error *err)
 	enum error_code code = error_get_code(err);
 	log_debug("symbols not built path=%s reason=\"%s\"",
 		  order->places.binary_path ? order->places.binary_path : "", error_text(err));
-	if (code != ERROR_UNAVAILABLE)
+	if (code != ERROR_UNAVAILABLE && !(code == ERROR_LIMIT && has_own_limits()))
 		remember_failure(pending->supply, order,
 				 code == ERROR_LIMIT ? FAILURE_OF_LIMIT_HOURS : FAILURE_HOURS,
 				 error_text(err));
@@ -218,7 +246,7 @@ static void on_done(void *context, struct error *err)
 	pending->is_done = true;
 	if (symbol_file_get_info(pending->outcome->file).quality < order->quality &&
 	    !pending->no_dwarf)
-		remember_failure(pending->supply, order, FAILURE_HOURS,
+		remember_failure(pending->supply, order, FAILURE_BESIDE_HOURS,
 				 "the better source gave nothing");
 }
 

@@ -36,6 +36,7 @@ struct symcache_config {
 	const char *cache_path; /* NULL = $XDG_CACHE_HOME/perfpipe/symbols, or below ~/.cache */
 	uint64_t cache_bytes;	/* 0 = SYMCACHE_DEFAULT_CACHE_BYTES */
 	bool no_cache;		/* what is built is used and forgotten */
+	bool retry_failures;	/* builds that failed lately are tried again */
 };
 #define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 

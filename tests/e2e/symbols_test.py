@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines and inlined calls in profiles, separate debug files, split DWARF, and the store of symbols."""
-import glob, json, os, re, subprocess, time
+import glob, json, os, re, resource, subprocess, time
 from support import *
 
 there = folder()
@@ -273,6 +273,56 @@ def test_what_cannot_be_read_is_told_and_remembered():
     assert "[E621, exit 73]" in run("symbols", "ls", *cache("open"), check=73).stderr
     for words in ([], ["frob"], ["show"], ["add"], ["ls", "x"], ["show", program, "zz"]):
         run("symbols", *words, *cache("c8"), check=2)
+
+
+def test_a_borrowed_build_id_of_another_user_names_nothing_of_ours():
+    """Anybody can link a program with any build-id; root's names must not come from it."""
+    if os.getuid():
+        raise Skip("only root can give a file away")
+    victim = build("victim", "-Wl,--build-id=0x" + "ab" * 20)
+    subprocess.run(["strip", victim], check=True)
+    run("symbols", "add", victim, *cache("kept-borrowed"), check=0)
+    before = {name: open(name, "rb").read() for name in stored("kept-borrowed")}
+    assert len(before) == 1, before
+    forged = build("forged", "-Wl,--build-id=0x" + "ab" * 20)  # better: it has DWARF
+    os.chown(forged, 65534, 65534)
+    run("symbols", "add", forged, *cache("kept-borrowed"), check=0)
+    assert len(stored("kept-borrowed")) == 2, stored("kept-borrowed")
+    for name, content in before.items():
+        assert open(name, "rb").read() == content, "the victim's names changed"
+
+
+def test_limits_of_the_caller_are_not_remembered():
+    """A build that our own ulimit broke says nothing of the file."""
+    program = build("limited")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, resource.RLIM_INFINITY))
+
+    recorded = ("record", "-F", "499", *cache("kept-limited"), "-o", path("limited.pb"), "--", program)
+    run("symbols", "add", program, *cache("kept-limited"), preexec_fn=limit)
+    run(*recorded, check=0)
+    entries = json.loads(run("symbols", "ls", *cache("kept-limited"), "--format", "json", check=0).stdout)["entries"]
+    assert "dwarf" in [e["quality"] for e in entries], entries
+
+
+def test_what_is_asked_for_by_name_is_tried_again():
+    program = build("again", "-gsplit-dwarf")
+    beside = glob.glob(path("*again*.dwo")) or glob.glob(path("work.dwo"))
+    for name in beside:
+        os.rename(name, name + ".away")
+    run("symbols", "add", program, *cache("kept-again"), check=0)
+    for name in beside:
+        os.rename(name + ".away", name)
+    run("symbols", "add", program, *cache("kept-again"), check=0)
+    addresses = text_addresses(program, 100)
+    agreement(shown(program, addresses, *cache("kept-again")), referee(program, addresses))
+
+
+def test_a_named_cache_that_cannot_be_used_is_an_error():
+    for name in ("/proc/nothing", write(path("a_file"), b"x")):
+        done = run("record", "--symbol-cache", name, "-o", path("n.pb"), "--", "true", check=73)
+        assert "E621" in done.stderr, done.stderr
 
 
 main(globals())
