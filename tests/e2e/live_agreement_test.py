@@ -154,6 +154,11 @@ def compare(n_threads):
     assert not recording.comment("lost_samples"), recording.comments
     theirs = [([name or "?" for name, _ in frames], 1) for _, _, frames in perf_stacks(data)]
     ours = [([f.name or "?" for f in frames], values[0]) for frames, values, _ in recording.stacks]
+    # A stripped libc has names for one of the two alone (separate debug files, perf's own cache); the
+    # program's functions have to be known to both.
+    both = {name for names, _ in ours for name in names} & {name for names, _ in theirs for name in names} | KNOWN
+    ours = [([name if name in both else "?" for name in names], n) for names, n in ours]
+    theirs = [([name if name in both else "?" for name in names], n) for names, n in theirs]
     n_ours, n_theirs = sum(n for _, n in ours), len(theirs)
     print("  %d thread(s): perfpipe %d samples, perf %d" % (n_threads, n_ours, n_theirs))
     assert n_ours >= 10000 and n_theirs >= 10000, (n_ours, n_theirs)
