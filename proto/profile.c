@@ -13,7 +13,6 @@
 #include "base/hash_seed.h"
 #include "base/mem.h"
 #include "proto/index_table.h"
-#include "proto/stack_index.h"
 #include "proto/utf8.h"
 
 enum { FIRST_CAPACITY = 16, PATH_BATCH = 64, LARGE_FROM_BYTES = 1 << 20 };
@@ -27,7 +26,7 @@ struct last_path {
 };
 
 struct profile_index {
-	struct stack_index stacks;
+	struct index_table stacks;  /* value = node */
 	struct index_table samples; /* value = index + 1, likewise below */
 	struct index_table label_sets;
 	struct index_table functions;
@@ -93,7 +92,7 @@ struct profile *profile_new(void)
 	struct profile_index *index = mem_zalloc(1, sizeof(*index));
 	profile->index = index;
 	index->seed = hash_seed_make();
-	stack_index_init(&index->stacks);
+	index_table_reserve(&index->stacks, 1);
 	index_table_reserve(&index->samples, 1);
 	/* Arrays that are pointed into are never NULL, even for no elements. */
 	RESERVE(&profile->labels, 1);
@@ -113,7 +112,7 @@ void profile_free(struct profile *profile)
 	if (!profile)
 		return;
 	struct profile_index *index = profile->index;
-	stack_index_fini(&index->stacks);
+	index_table_fini(&index->stacks);
 	index_table_fini(&index->samples);
 	index_table_fini(&index->label_sets);
 	index_table_fini(&index->functions);
@@ -149,9 +148,8 @@ static size_t table_bytes(const struct index_table *table)
 size_t profile_memory_bytes(const struct profile *profile)
 {
 	const struct profile_index *index = profile->index;
-	size_t stacks = ((size_t)index->stacks.mask + 1) * sizeof(*index->stacks.slots);
-	size_t tables = stacks + table_bytes(&index->samples) + table_bytes(&index->label_sets) +
-			table_bytes(&index->functions) +
+	size_t tables = table_bytes(&index->stacks) + table_bytes(&index->samples) +
+			table_bytes(&index->label_sets) + table_bytes(&index->functions) +
 			profile->stacks.n * sizeof(*index->stack_hashes) + index->repaired_capacity;
 	size_t last = 2 * sizeof(uint32_t) * (size_t)index->last.capacity;
 	size_t strings = profile->arena.used_bytes +
@@ -252,7 +250,7 @@ void profile_set_lines(struct profile *profile, uint32_t location, const struct 
 static void reserve_nodes(struct profile *profile, uint32_t extra)
 {
 	struct profile_index *index = profile->index;
-	stack_index_reserve(&index->stacks, extra);
+	index_table_reserve(&index->stacks, extra);
 	RESERVE(&profile->stacks, extra);
 	if (index->stack_hashes_capacity < profile->stacks.capacity)
 		grow((void **)&index->stack_hashes, &index->stack_hashes_capacity,
@@ -263,16 +261,21 @@ static void reserve_nodes(struct profile *profile, uint32_t extra)
 static inline uint32_t find_or_put_node(struct profile *profile, uint32_t hash, uint32_t parent,
 					uint32_t location)
 {
-	struct stack_index *stacks = &profile->index->stacks;
-	struct stack_slot *slot = stack_index_find(stacks, hash, parent, location);
-	if (slot->node)
-		return slot->node;
+	struct index_table *stacks = &profile->index->stacks;
+	for (uint32_t i = index_table_place(stacks, hash); stacks->slots[i].value;
+	     i = (i + 1) & stacks->mask) {
+		struct index_slot slot = stacks->slots[i];
+		if (slot.hash != hash)
+			continue;
+		struct profile_stack_node node = profile->stacks.items[slot.value];
+		if (node.parent == parent && node.location == location)
+			return slot.value;
+	}
 	uint32_t node = profile->stacks.n++;
 	profile->stacks.items[node] =
 		(struct profile_stack_node){.parent = parent, .location = location};
 	profile->index->stack_hashes[node] = hash;
-	*slot = (struct stack_slot){parent, location, node, hash};
-	stacks->n++;
+	index_table_put(stacks, hash, node);
 	return node;
 }
 
@@ -295,7 +298,12 @@ static uint32_t push_batch(struct profile *profile, uint32_t parent, uint32_t fr
 	uint32_t hash = index->stack_hashes[parent];
 	for (uint32_t i = 0; i < n; i++) {
 		hashes[i] = hash = hash_pair(index->seed, hash, locations[i]);
-		stack_index_prefetch(&index->stacks, hash);
+		index_table_prefetch(&index->stacks, hash);
+	}
+	/* The first slot is right nearly always, so its node may travel too. */
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = index_table_place(&index->stacks, hashes[i]);
+		__builtin_prefetch(&profile->stacks.items[index->stacks.slots[place].value]);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		nodes[i] = parent = find_or_put_node(profile, hashes[i], parent, locations[i]);
@@ -331,7 +339,7 @@ void profile_prefetch_stack(const struct profile *profile, const uint32_t *locat
 	uint32_t hash = index->stack_hashes[0];
 	for (uint32_t i = n; i-- > 0;) {
 		hash = hash_pair(index->seed, hash, locations[i]);
-		stack_index_prefetch(&index->stacks, hash);
+		index_table_prefetch(&index->stacks, hash);
 	}
 }
 
