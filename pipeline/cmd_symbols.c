@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "pipeline/command.h"
@@ -282,12 +283,19 @@ static struct error *show_file(struct run *run, const struct store_entry *entry)
 	return err;
 }
 
+/* A word of hex digits alone is a build-id, as a file it is ./WORD. */
+static bool is_path(const char *word)
+{
+	return strchr(word, '/') ||
+	       (strspn(word, "0123456789abcdef") != strlen(word) && access(word, F_OK) == 0);
+}
+
 static struct error *run_show(struct run *run)
 {
 	const char *word = run->symbols->words[0];
 	struct build_id id;
 	struct error *err =
-		strchr(word, '/') ? find_by_path(run, word, &id) : find_by_prefix(run, word, &id);
+		is_path(word) ? find_by_path(run, word, &id) : find_by_prefix(run, word, &id);
 	struct store_entry entry;
 	if (!err)
 		err = store_find(run->store, &id, &entry);

@@ -319,6 +319,12 @@ def test_what_is_asked_for_by_name_is_tried_again():
     agreement(shown(program, addresses, *cache("kept-again")), referee(program, addresses))
 
 
+def test_a_file_of_the_current_folder_needs_no_slash():
+    program = build("nearby")
+    done = run("symbols", "show", "nearby", *cache("kept-nearby"), check=0, cwd=there)
+    assert "inlined calls" in done.stdout.decode(), done.stdout
+
+
 def test_a_named_cache_that_cannot_be_used_is_an_error():
     for name in ("/proc/nothing", write(path("a_file"), b"x")):
         done = run("record", "--symbol-cache", name, "-o", path("n.pb"), "--", "true", check=73)
