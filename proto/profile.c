@@ -485,9 +485,7 @@ uint32_t profile_add_sample(struct profile *profile, uint32_t stack, uint32_t la
 			    const int64_t *values)
 {
 	uint32_t index = profile_add_row(profile, stack, label_set, 0);
-	int64_t *row = profile_values(profile, index);
-	for (uint32_t column = 0; column < profile_row_width(profile); column++)
-		row[column] = (int64_t)((uint64_t)row[column] + (uint64_t)values[column]);
+	profile_add_values(profile_values(profile, index), values, profile_row_width(profile));
 	return index;
 }
 
@@ -535,9 +533,7 @@ void profile_join_rows(struct profile *profile)
 	for (uint32_t i = 0; i < n_samples; i++) {
 		uint32_t row = profile_add_row(profile, samples[i].stack, samples[i].label_set, 0);
 		int64_t *to = profile_values(profile, row) + columns[i];
-		for (uint32_t v = 0; v < width; v++)
-			to[v] = (int64_t)((uint64_t)to[v] +
-					  (uint64_t)values[(size_t)i * width + v]);
+		profile_add_values(to, values + (size_t)i * width, width);
 	}
 	mem_free(samples);
 	mem_free(values);

@@ -200,6 +200,12 @@ static inline int64_t *profile_values(const struct profile *profile, uint32_t sa
 {
 	return profile->values.items + (size_t)sample * profile_row_width(profile);
 }
+/* Adds n values of a row to those of another; what passes 63 bits wraps. */
+static inline void profile_add_values(int64_t *to, const int64_t *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)from[i]);
+}
 /* Column of the row's first value. */
 static inline uint32_t profile_first_column(const struct profile *profile, uint32_t sample)
 {

@@ -183,10 +183,8 @@ void profile_copy_sample(struct profile_copy *copy, uint32_t sample, const uint3
 	uint32_t labels = copy_labels(copy, old.label_set, dropped_keys, n_dropped);
 	uint32_t first_column = profile_first_column(copy->from, sample);
 	uint32_t row = profile_add_row(copy->to, stack, labels, first_column);
-	const int64_t *from = profile_values(copy->from, sample);
-	int64_t *to = profile_values(copy->to, row);
-	for (uint32_t i = 0; i < profile_row_width(copy->from); i++)
-		to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)from[i]);
+	profile_add_values(profile_values(copy->to, row), profile_values(copy->from, sample),
+			   profile_row_width(copy->from));
 }
 
 /* Bytes of a length-delimited field. */
