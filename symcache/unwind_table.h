@@ -40,6 +40,8 @@ enum {
 	UNWIND_N_REGISTERS = 33,
 };
 
+enum { UNWIND_MAX_PHRASE = 8 }; /* rows that one code may stand for */
+
 /* Where a value of the caller is. */
 enum unwind_kind {
 	UNWIND_UNDEFINED,     /* nowhere */
@@ -55,6 +57,7 @@ enum unwind_kind {
 struct unwind_value {
 	uint8_t kind;		 /* enum unwind_kind */
 	uint8_t register_number; /* UNWIND_REGISTER; below UNWIND_N_REGISTERS */
+	uint16_t reserved;	 /* 0 */
 	int32_t offset;		 /* expressions: for unwind_table_expression */
 };
 
@@ -82,37 +85,34 @@ struct unwind_rule {
 	struct unwind_value extra;
 	uint8_t extra_register;
 	uint8_t flags;
+	uint16_t reserved; /* 0 */
 };
 
-/* Of the table; the bytes are borrowed. */
+/* A table in use; its bytes are borrowed. */
 struct unwind_table {
 	enum unwind_machine machine;
-	uint32_t n_rules, n_rows, n_pages, n_spans; /* for statistics */
+	uint32_t n_rules, n_rows, n_pages, n_spans, n_phrases; /* for statistics */
 	/* The rest is the reader's own. */
-	uint8_t shift, page_bits, code_bits, row_bits, rule_bytes;
-	uint16_t phrase_limits[16];
-	uint32_t phrase_offsets[16];
-	uint64_t start, end; /* of the first span */
-	const uint8_t *spans, *groups, *pages, *rows, *rules, *wide_rules, *phrases, *expressions;
+	uint64_t start, length; /* of the first span */
+	const uint8_t *pages, *offsets, *codes, *rules, *wide_rules, *spans, *expressions;
+	const uint8_t *phrases[UNWIND_MAX_PHRASE + 1]; /* by number of rows */
+	uint16_t phrase_limits[UNWIND_MAX_PHRASE];     /* codes below it have fewer rows */
+	uint8_t shift, page_shift, page_mask;	       /* bytes → units, pages, unit of a page */
+	uint8_t code_bytes, phrase_rule_bytes, rule_bytes, extra_register;
 	uint32_t expression_bytes;
 };
 
 /*
  * Checks all of it: no find reads outside of the bytes afterwards, which stay where they are for as
- * long as the table is used. They begin at a multiple of 8. ERROR_BAD_DATA: damaged;
- * ERROR_UNSUPPORTED: of another version.
+ * long as the table is used. ERROR_BAD_DATA: damaged; ERROR_UNSUPPORTED: of another version.
  */
 struct error *unwind_table_open(const void *bytes, size_t size, struct unwind_table *out) MUST_USE;
 
-enum unwind_outcome {
-	UNWIND_FOUND,
-	UNWIND_NO_RULE, /* code that nothing is said of */
-	UNWIND_OUTSIDE, /* not code */
-};
-
-/* out is set when UNWIND_FOUND. */
-enum unwind_outcome unwind_table_find(const struct unwind_table *table, uint64_t svma,
-				      struct unwind_rule *out);
+/*
+ * The rule for the code at svma, true when there is one. There is none outside of the binary's code
+ * and for code that its tables leave out.
+ */
+bool unwind_table_find(const struct unwind_table *table, uint64_t svma, struct unwind_rule *out);
 
 /* The expression that offset stands for in a rule of this table; for unwind_expression_run. */
 const uint8_t *unwind_table_expression(const struct unwind_table *table, int32_t offset,

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symcache/unwind_table.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "symcache/unwind_expression.h"
+#include "symcache/unwind_table_layout.h"
+
+static_assert(sizeof(struct unwind_rule) == UNWIND_WIDE_RULE_BYTES, "wide rules are copied");
+
+static struct error *damaged(const char *what)
+{
+	return error_new(ERROR_BAD_DATA, "unwind table damaged: %s", what);
+}
+
+static inline uint16_t load_u16(const uint8_t *p)
+{
+	uint16_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint32_t load_u32(const uint8_t *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint64_t load_u64(const uint8_t *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint32_t load_code(const struct unwind_table *table, uint32_t row)
+{
+	return table->code_bytes == 1 ? table->codes[row]
+				      : load_u16(table->codes + (size_t)row * sizeof(uint16_t));
+}
+
+/* The page's first row; asked for n_pages too. */
+static inline uint32_t first_row(const struct unwind_table *table, uint32_t page)
+{
+	return load_u32(table->pages + (size_t)page * sizeof(uint32_t));
+}
+
+/* ---- opening ---- */
+
+/* n items of the size; NULL when they are not there. */
+static const uint8_t *take(struct cursor *c, uint64_t n, size_t item_bytes)
+{
+	if (n > cursor_left(c) / item_bytes) {
+		c->is_bad = true;
+		return NULL;
+	}
+	return cursor_bytes(c, (size_t)n * item_bytes);
+}
+
+static struct error *read_header(const uint8_t *bytes, struct unwind_table *out)
+{
+	if (bytes[UNWIND_AT_VERSION] != UNWIND_TABLE_VERSION)
+		return error_new(ERROR_UNSUPPORTED, "unwind table of version %u, not %u",
+				 bytes[UNWIND_AT_VERSION], UNWIND_TABLE_VERSION);
+	*out = (struct unwind_table){
+		.machine = (enum unwind_machine)bytes[UNWIND_AT_MACHINE],
+		.shift = bytes[UNWIND_AT_SHIFT],
+		.code_bytes = bytes[UNWIND_AT_CODE_BYTES],
+		.phrase_rule_bytes = bytes[UNWIND_AT_PHRASE_RULE_BYTES],
+		.extra_register = bytes[UNWIND_AT_EXTRA_REGISTER],
+		.n_spans = load_u32(bytes + UNWIND_AT_SPANS),
+		.n_pages = load_u32(bytes + UNWIND_AT_PAGES),
+		.n_rows = load_u32(bytes + UNWIND_AT_ROWS),
+		.n_rules = load_u32(bytes + UNWIND_AT_RULES),
+		.expression_bytes = load_u32(bytes + UNWIND_AT_EXPRESSION_BYTES),
+	};
+	unsigned page_bits = bytes[UNWIND_AT_PAGE_BITS];
+	out->page_shift = (uint8_t)(out->shift + page_bits);
+	out->page_mask = (uint8_t)((1u << (page_bits & 31)) - 1);
+	out->rule_bytes = out->extra_register ? UNWIND_RULE_WITH_EXTRA_BYTES : UNWIND_RULE_BYTES;
+	bool is_ok = (out->machine == UNWIND_X86_64 || out->machine == UNWIND_ARM64) &&
+		     out->shift <= UNWIND_MAX_SHIFT && page_bits <= UNWIND_MAX_PAGE_BITS &&
+		     (out->code_bytes == 1 || out->code_bytes == 2) &&
+		     (out->phrase_rule_bytes == 1 || out->phrase_rule_bytes == 2) &&
+		     out->extra_register < UNWIND_N_REGISTERS && out->n_rows <= UNWIND_MAX_ROWS &&
+		     out->n_rules <= UNWIND_MAX_RULES && out->n_pages <= UNWIND_MAX_PAGES &&
+		     load_u32(bytes + UNWIND_AT_WIDE_RULES) <= UNWIND_MAX_WIDE_RULES &&
+		     out->expression_bytes <= UNWIND_MAX_EXPRESSION_BYTES &&
+		     out->n_spans <= out->n_pages && (out->n_pages == 0) == (out->n_rows == 0);
+	return is_ok ? NULL : damaged("header");
+}
+
+/* Rows of a phrase: their distances from the first, all but that one's own, and their rules. */
+static size_t phrase_bytes(const struct unwind_table *table, unsigned n_rows)
+{
+	return n_rows - 1 + (size_t)n_rows * table->phrase_rule_bytes;
+}
+
+/* Codes are numbers of rules, then of phrases by their number of rows. */
+static struct error *take_phrases(struct cursor *c, const uint8_t *bytes, struct unwind_table *out)
+{
+	uint32_t limit = out->n_rules;
+	for (unsigned n = 2; n <= UNWIND_MAX_PHRASE; n++) {
+		uint32_t count = load_u16(bytes + UNWIND_AT_PHRASES + (n - 2) * sizeof(uint16_t));
+		out->phrases[n] = take(c, count, phrase_bytes(out, n));
+		out->phrase_limits[n - 2] = (uint16_t)limit;
+		limit += count;
+		out->n_phrases += count;
+		if (limit > UINT16_MAX)
+			return damaged("number of phrases");
+	}
+	out->phrase_limits[UNWIND_MAX_PHRASE - 1] = (uint16_t)limit;
+	return NULL;
+}
+
+static struct error *check_phrases(const struct unwind_table *table)
+{
+	for (unsigned n = 2; n <= UNWIND_MAX_PHRASE; n++) {
+		uint32_t count =
+			(uint32_t)table->phrase_limits[n - 1] - table->phrase_limits[n - 2];
+		for (uint32_t i = 0; i < count; i++) {
+			const uint8_t *rules =
+				table->phrases[n] + i * phrase_bytes(table, n) + (n - 1);
+			for (unsigned k = 0; k < n; k++) {
+				uint32_t rule = table->phrase_rule_bytes == 1
+							? rules[k]
+							: load_u16(rules + (size_t)k * 2);
+				if (rule >= table->n_rules)
+					return damaged("rule of a phrase");
+			}
+		}
+	}
+	return NULL;
+}
+
+static bool is_good_value(const struct unwind_table *table, const struct unwind_value *value)
+{
+	if (value->kind >= UNWIND_KIND_N || value->register_number >= UNWIND_N_REGISTERS)
+		return false;
+	if (value->kind != UNWIND_AT_EXPRESSION && value->kind != UNWIND_EXPRESSION)
+		return true;
+	uint32_t at = (uint32_t)value->offset;
+	if (at > table->expression_bytes || table->expression_bytes - at < sizeof(uint16_t))
+		return false;
+	return load_u16(table->expressions + at) <= table->expression_bytes - at - sizeof(uint16_t);
+}
+
+static bool is_good_wide_rule(const struct unwind_table *table, const uint8_t *bytes)
+{
+	struct unwind_rule rule;
+	memcpy(&rule, bytes, sizeof(rule));
+	return (rule.cfa.kind == UNWIND_REGISTER || rule.cfa.kind == UNWIND_EXPRESSION) &&
+	       is_good_value(table, &rule.cfa) && is_good_value(table, &rule.return_address) &&
+	       is_good_value(table, &rule.frame_pointer) && is_good_value(table, &rule.extra) &&
+	       rule.extra_register < UNWIND_N_REGISTERS;
+}
+
+static struct error *check_rules(const struct unwind_table *table, uint32_t n_wide)
+{
+	for (uint32_t i = 0; i < table->n_rules; i++) {
+		const uint8_t *rule = table->rules + (size_t)i * table->rule_bytes;
+		bool is_ok = rule[0] <= UNWIND_SHAPE_LAST_SHORT || rule[0] == UNWIND_SHAPE_PLT ||
+			     rule[0] == UNWIND_SHAPE_NONE ||
+			     (rule[0] == UNWIND_SHAPE_WIDE && load_u32(rule + 4) < n_wide);
+		if (!is_ok)
+			return damaged("rule");
+	}
+	for (uint32_t i = 0; i < n_wide; i++) {
+		if (!is_good_wide_rule(table,
+				       table->wide_rules + (size_t)i * UNWIND_WIDE_RULE_BYTES))
+			return damaged("wide rule");
+	}
+	struct cursor c = cursor_make(table->expressions, table->expression_bytes, false);
+	while (cursor_left(&c)) {
+		uint16_t n = cursor_u16(&c);
+		const uint8_t *expression = cursor_bytes(&c, n);
+		if (!expression || !unwind_expression_check(expression, n, NULL))
+			return damaged("expression");
+	}
+	return NULL;
+}
+
+/* Spans rise and share no pages; each has those that its bytes need. */
+static struct error *check_spans(const struct unwind_table *table)
+{
+	uint64_t last = 0, page = 0;
+	for (uint32_t i = 0; i < table->n_spans; i++) {
+		const uint8_t *span = table->spans + (size_t)i * UNWIND_SPAN_BYTES;
+		uint64_t start = load_u64(span), length = load_u64(span + 8);
+		if (length == 0 || length > UINT64_MAX - start || (i && start < last) ||
+		    load_u64(span + 16) != page)
+			return damaged("span");
+		last = start + length;
+		page += ((length - 1) >> table->page_shift) + 1;
+		if (page > table->n_pages)
+			return damaged("pages of a span");
+	}
+	return page == table->n_pages ? NULL : damaged("number of pages");
+}
+
+static struct error *check_pages(const struct unwind_table *table)
+{
+	const uint32_t n_codes = table->phrase_limits[UNWIND_MAX_PHRASE - 1];
+	uint32_t row = 0;
+	if (table->n_pages && (first_row(table, 0) != 0 || table->offsets[0] != 0))
+		return damaged("its first page");
+	for (uint32_t page = 0; page < table->n_pages; page++) {
+		uint32_t end = first_row(table, page + 1);
+		if (end < row || end > table->n_rows)
+			return damaged("rows of a page");
+		for (uint32_t first = row; row < end; row++) {
+			if (load_code(table, row) >= n_codes ||
+			    (row > first && table->offsets[row] <= table->offsets[row - 1]))
+				return damaged("row");
+		}
+	}
+	return row == table->n_rows ? NULL : damaged("number of rows");
+}
+
+struct error *unwind_table_open(const void *bytes, size_t size, struct unwind_table *out)
+{
+	struct unwind_table table;
+	if (size < UNWIND_HEADER_BYTES)
+		return damaged("it ends within the header");
+	struct error *err = read_header(bytes, &table);
+	if (err)
+		return err;
+	struct cursor c = cursor_make(bytes, size, false);
+	uint32_t n_wide = load_u32((const uint8_t *)bytes + UNWIND_AT_WIDE_RULES);
+	cursor_skip(&c, UNWIND_HEADER_BYTES);
+	table.spans = take(&c, table.n_spans, UNWIND_SPAN_BYTES);
+	table.pages = take(&c, (uint64_t)table.n_pages + 1, sizeof(uint32_t));
+	table.rules = take(&c, table.n_rules, table.rule_bytes);
+	table.wide_rules = take(&c, n_wide, UNWIND_WIDE_RULE_BYTES);
+	table.expressions = take(&c, table.expression_bytes, 1);
+	err = take_phrases(&c, bytes, &table);
+	if (err)
+		return err;
+	table.offsets = take(&c, table.n_rows, 1);
+	table.codes = take(&c, table.n_rows, table.code_bytes);
+	(void)take(&c, UNWIND_TAIL_BYTES, 1);
+	if (!cursor_is_ok(&c) || cursor_left(&c))
+		return damaged("its size");
+	err = check_spans(&table);
+	if (!err)
+		err = check_rules(&table, n_wide);
+	if (!err)
+		err = check_phrases(&table);
+	if (!err)
+		err = check_pages(&table);
+	if (err)
+		return err;
+	if (table.n_spans) {
+		table.start = load_u64(table.spans);
+		table.length = load_u64(table.spans + 8);
+	}
+	*out = table;
+	return NULL;
+}
+
+/* ---- finding ---- */
+
+/* Of a later span than the first; *distance_out is from its start. */
+static bool find_span(const struct unwind_table *table, uint64_t svma, uint64_t *distance_out,
+		      uint32_t *page_out)
+{
+	uint32_t low = 0;
+	for (uint32_t high = table->n_spans; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+		if (load_u64(table->spans + (size_t)middle * UNWIND_SPAN_BYTES) <= svma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return false;
+	const uint8_t *span = table->spans + (size_t)(low - 1) * UNWIND_SPAN_BYTES;
+	*distance_out = svma - load_u64(span);
+	*page_out = (uint32_t)load_u64(span + 16);
+	return *distance_out < load_u64(span + 8);
+}
+
+/*
+ * How many of n rising bytes are at most limit. Eight at a time: the highest bit of each lane of
+ * is_low says that limit - byte does not borrow.
+ */
+static inline uint32_t count_at_most(const uint8_t *bytes, uint32_t n, uint8_t limit)
+{
+	const uint64_t ones = 0x0101010101010101, high = ones << 7, limits = ones * limit;
+	uint32_t count = 0;
+	for (;; bytes += 8, n -= 8) {
+		uint64_t word = load_u64(bytes);
+		uint64_t low_bits = (limits | high) - (word & ~high);
+		uint64_t is_low = ((limits & ~word) | (~(limits ^ word) & low_bits)) & high;
+		if (n < 8)
+			is_low &= (UINT64_C(1) << 8 * n) - 1;
+		count += (uint32_t)((is_low >> 7) * ones >> 56);
+		if (n <= 8)
+			return count;
+	}
+}
+
+/* Of a phrase, at so many units from its first row. */
+static inline uint32_t find_in_phrase(const struct unwind_table *table, uint32_t code,
+				      uint8_t distance)
+{
+	unsigned n = 1;
+	for (unsigned i = 0; i < UNWIND_MAX_PHRASE; i++)
+		n += code >= table->phrase_limits[i];
+	const uint8_t *phrase = table->phrases[n] + (size_t)(code - table->phrase_limits[n - 2]) *
+							    phrase_bytes(table, n);
+	const uint8_t *rules = phrase + (n - 1);
+	uint32_t row = count_at_most(phrase, n - 1, distance);
+	return table->phrase_rule_bytes == 1 ? rules[row] : load_u16(rules + (size_t)row * 2);
+}
+
+static inline uint32_t find_rule(const struct unwind_table *table, uint32_t page, uint8_t offset)
+{
+	uint32_t first = first_row(table, page), n = first_row(table, page + 1) - first;
+	uint32_t before = count_at_most(table->offsets + first, n, offset);
+	/* The last row of an earlier page holds on, and a phrase's last rule with it. The very
+	 * first row is at the start, so that there always is one. */
+	uint32_t row = first + before - 1, code = load_code(table, row);
+	uint8_t distance = before ? (uint8_t)(offset - table->offsets[row]) : UINT8_MAX;
+	return code < table->n_rules ? code : find_in_phrase(table, code, distance);
+}
+
+/* Kinds of the short forms; the return address that is the same is in the link register. */
+static const struct unwind_value short_values[UNWIND_SHAPE_FIELD_MASK + 1] = {
+	[UNWIND_SHAPE_UNDEFINED] = {.kind = UNWIND_UNDEFINED},
+	[UNWIND_SHAPE_SAME] = {.kind = UNWIND_SAME},
+	[UNWIND_SHAPE_AT_CFA] = {.kind = UNWIND_AT_CFA},
+};
+static const struct unwind_value short_return_addresses[UNWIND_SHAPE_FIELD_MASK + 1] = {
+	[UNWIND_SHAPE_UNDEFINED] = {.kind = UNWIND_UNDEFINED},
+	[UNWIND_SHAPE_SAME] = {.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_LR},
+	[UNWIND_SHAPE_AT_CFA] = {.kind = UNWIND_AT_CFA},
+};
+static const struct unwind_value short_cfas[][2] = {
+	[UNWIND_X86_64] = {{.kind = UNWIND_REGISTER, .register_number = UNWIND_X86_64_SP},
+			   {.kind = UNWIND_REGISTER, .register_number = UNWIND_X86_64_FP}},
+	[UNWIND_ARM64] = {{.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_SP},
+			  {.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_FP}},
+};
+
+static inline struct unwind_value with_offset(struct unwind_value value, const uint8_t *offset)
+{
+	value.offset = (int16_t)load_u16(offset);
+	return value;
+}
+
+static inline unsigned field_of(unsigned shape, unsigned shift)
+{
+	return shape >> shift & UNWIND_SHAPE_FIELD_MASK;
+}
+
+static bool read_short_rule(const struct unwind_table *table, const uint8_t *rule,
+			    struct unwind_rule *out)
+{
+	unsigned shape = rule[0];
+	out->cfa = with_offset(short_cfas[table->machine][shape & UNWIND_SHAPE_CFA_FP], rule + 2);
+	out->return_address = with_offset(
+		short_return_addresses[field_of(shape, UNWIND_SHAPE_RETURN_SHIFT)], rule + 4);
+	out->frame_pointer =
+		with_offset(short_values[field_of(shape, UNWIND_SHAPE_FP_SHIFT)], rule + 6);
+	out->extra = (struct unwind_value){0};
+	out->extra_register = table->extra_register;
+	out->flags = rule[1];
+	out->reserved = 0;
+	if (table->extra_register)
+		out->extra = with_offset(short_values[field_of(shape, UNWIND_SHAPE_EXTRA_SHIFT)],
+					 rule + 8);
+	return true;
+}
+
+static bool read_rule(const struct unwind_table *table, const uint8_t *rule, uint64_t svma,
+		      struct unwind_rule *out)
+{
+	if (LIKELY(rule[0] <= UNWIND_SHAPE_LAST_SHORT))
+		return read_short_rule(table, rule, out);
+	if (rule[0] == UNWIND_SHAPE_NONE)
+		return false;
+	if (rule[0] == UNWIND_SHAPE_WIDE) {
+		memcpy(out, table->wide_rules + (size_t)load_u32(rule + 4) * UNWIND_WIDE_RULE_BYTES,
+		       sizeof(*out));
+		return true;
+	}
+	bool is_pushed = svma % UNWIND_PLT_SLOT_BYTES >= load_u16(rule + 6);
+	*out = (struct unwind_rule){
+		.cfa = with_offset(short_cfas[table->machine][0], rule + 2),
+		.return_address = with_offset(short_values[UNWIND_SHAPE_AT_CFA], rule + 4),
+		.frame_pointer = {.kind = UNWIND_SAME},
+		.extra = {.kind = table->extra_register ? UNWIND_SAME : UNWIND_UNDEFINED},
+		.extra_register = table->extra_register,
+		.flags = rule[1],
+	};
+	out->cfa.offset += is_pushed ? UNWIND_PLT_PUSHED_BYTES : 0;
+	return true;
+}
+
+bool unwind_table_find(const struct unwind_table *table, uint64_t svma, struct unwind_rule *out)
+{
+	uint64_t distance = svma - table->start;
+	uint32_t page = 0;
+	if (UNLIKELY(distance >= table->length) && !find_span(table, svma, &distance, &page))
+		return false;
+	page += (uint32_t)(distance >> table->page_shift);
+	uint32_t rule =
+		find_rule(table, page, (uint8_t)(distance >> table->shift) & table->page_mask);
+	return read_rule(table, table->rules + (size_t)rule * table->rule_bytes, svma, out);
+}
+
+const uint8_t *unwind_table_expression(const struct unwind_table *table, int32_t offset,
+				       size_t *n_out)
+{
+	*n_out = load_u16(table->expressions + offset);
+	return table->expressions + offset + sizeof(uint16_t);
+}
