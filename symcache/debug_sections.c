@@ -28,6 +28,7 @@ static const char *const section_names[DEBUG_SECTION_KINDS] = {
 	[DEBUG_SECTION_LINE_STR] = "line_str", [DEBUG_SECTION_STR_OFFSETS] = "str_offsets",
 	[DEBUG_SECTION_ADDR] = "addr",	       [DEBUG_SECTION_RANGES] = "ranges",
 	[DEBUG_SECTION_RNGLISTS] = "rnglists", [DEBUG_SECTION_CU_INDEX] = "cu_index",
+	[DEBUG_SECTION_FRAME] = "frame",
 };
 
 struct debug_unpack {

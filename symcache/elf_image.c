@@ -55,7 +55,7 @@ static struct error *read_header(struct elf_image *image, struct elf_tables *tab
 	image->type = cursor_u16(&c);
 	image->machine = cursor_u16(&c);
 	cursor_skip(&c, 4);
-	(void)elf_image_word(image, &c);
+	image->entry_svma = elf_image_word(image, &c);
 	tables->program_offset = elf_image_word(image, &c);
 	tables->section_offset = elf_image_word(image, &c);
 	cursor_skip(&c, 4 + 2);
@@ -203,6 +203,8 @@ static struct error *read_program_headers(struct elf_image *image, const struct 
 		const struct load_segment *segment = &header.segment;
 		if (header.type == PT_LOAD)
 			image->segments[image->n_segments++] = *segment;
+		else if (header.type == PT_GNU_EH_FRAME)
+			image->eh_frame_hdr_svma = segment->svma;
 		else if (header.type == PT_NOTE && !has_build_id)
 			has_build_id = scan_notes(
 				&image->build_id,

@@ -38,8 +38,10 @@ struct elf_image {
 	uint32_t n_segments;
 	struct elf_section *sections;
 	uint32_t n_sections;
-	uint32_t name_section;	  /* index of the section name table, 0 = none */
-	struct build_id build_id; /* from notes: kind GNU or GO; empty when there are none */
+	uint32_t name_section;	    /* index of the section name table, 0 = none */
+	uint64_t entry_svma;	    /* where the program starts, 0 = nowhere */
+	uint64_t eh_frame_hdr_svma; /* of PT_GNU_EH_FRAME, 0 = none */
+	struct build_id build_id;   /* from notes: kind GNU or GO; empty when there are none */
 };
 
 /* data is borrowed and outlives image. ERROR_BAD_DATA: not ELF or damaged; ERROR_LIMIT: over a cap.
