@@ -7,12 +7,14 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "symcache/cfi_source.h"
 #include "symcache/dwarf_source.h"
 #include "symcache/elf_image.h"
 #include "symcache/symbol_file.h"
 #include "symcache/symbol_file_writer.h"
 #include "symcache/symbol_naming.h"
 #include "symcache/symtab_source.h"
+#include "symcache/unwind_table_writer.h"
 
 /* An open ELF file. */
 struct input {
@@ -122,9 +124,25 @@ static struct error *read_dwarf(const struct builder_job *job, const struct elf_
 	return err;
 }
 
-static struct error *write_out(const struct builder_job *job, const struct symbol_model *model)
+/* Appends the unwind section; nothing when the binary has no call frame information. */
+static struct error *make_unwind(const struct elf_image *binary, const struct elf_image *debug,
+				 struct buf *out)
 {
-	const struct symbol_file_options options = {.build_id = job->id};
+	struct unwind_model model;
+	struct error *err = cfi_source_read(binary, debug, &model);
+	if (err)
+		return err;
+	if (model.n_rows)
+		err = unwind_table_write(&model, out);
+	unwind_model_fini(&model);
+	return err;
+}
+
+static struct error *write_out(const struct builder_job *job, const struct symbol_model *model,
+			       const struct buf *unwind)
+{
+	const struct symbol_file_options options = {
+		.build_id = job->id, .unwind = unwind->data, .unwind_bytes = unwind->size};
 	struct buf out;
 	buf_init(&out, SYMBOL_FILE_MAX_BYTES);
 	struct error *err = symbol_file_write(model, &options, &out);
@@ -138,6 +156,13 @@ static struct error *build(const struct builder_job *job, const struct elf_image
 			   const struct elf_image *debug)
 {
 	struct symbol_model model;
+	struct buf unwind;
+	buf_init(&unwind, SYMBOL_FILE_MAX_BYTES);
+	struct error *unwind_err = make_unwind(binary, debug, &unwind);
+	/* Names are worth having without a table. */
+	if (unwind_err)
+		buf_clear(&unwind);
+	error_free(unwind_err);
 	symbol_model_init(&model);
 	const struct elf_image *dwarf = has_dwarf(binary) ? binary : debug;
 	struct error *err = dwarf && !job->no_dwarf ? read_dwarf(job, dwarf, &model) : NULL;
@@ -146,9 +171,10 @@ static struct error *build(const struct builder_job *job, const struct elf_image
 		symtab_source_read(binary, debug, &model);
 		symbol_naming_apply(&model, n_dwarf);
 		symbol_model_finish(&model);
-		err = write_out(job, &model);
+		err = write_out(job, &model, &unwind);
 	}
 	symbol_model_fini(&model);
+	buf_fini(&unwind);
 	return err;
 }
 

@@ -301,6 +301,7 @@ struct module *module_new(const struct symcache_config *config, const struct mod
 	struct module *module = mem_zalloc(1, sizeof(*module));
 	module->path = mem_format("%.*s", (int)module_path_length(query->path), query->path);
 	module->build_id = query->build_id;
+	module->unwind_state = UNWIND_NOT_ASKED;
 	module->pid = query->pid;
 	struct opening opening = {.config = config, .query = query, .module = module};
 	if (strcmp(module->path, "[vdso]") == 0)
@@ -484,7 +485,7 @@ static void build_symbols(struct module *module, const struct symcache_config *c
 void module_ask(struct module *module, const struct symcache_config *config,
 		struct symbol_supply *supply)
 {
-	if (module->is_asked || !module->has_image || config->no_symbols)
+	if (module->is_asked || !module->has_image || (config->no_symbols && !config->wants_unwind))
 		return;
 	module->is_asked = true;
 	module->symbols_id = file_id(module);
@@ -531,6 +532,38 @@ void module_resolve(struct module *module, const struct symcache_config *config,
 	out->reason = SYMBOL_NO_TABLE;
 	if (symbol_file_get_info(module->symbols.file).quality != SYMBOL_QUALITY_NONE)
 		(void)symbol_file_lookup(module->symbols.file, svma, out);
+}
+
+/* What came of the module's symbol file as far as unwinding goes; called until that is settled. */
+static enum unwind_state settle_unwind(struct module *module)
+{
+	if (!module->has_image)
+		return UNWIND_NO_FILE;
+	if (!module->is_asked)
+		return UNWIND_NOT_ASKED;
+	if (module->symbols.is_pending)
+		return UNWIND_PENDING;
+	if (!module->symbols.file)
+		return module->symbols.failure ? UNWIND_FAILED : UNWIND_NO_FILE;
+	size_t n;
+	const uint8_t *bytes = symbol_file_unwind(module->symbols.file, &n);
+	if (!bytes)
+		return UNWIND_NO_TABLE;
+	struct error *err = unwind_table_open(bytes, n, &module->unwind);
+	if (!err)
+		return UNWIND_READY;
+	log_debug("unwind table not used path=%s reason=\"%s\"", module->path, error_text(err));
+	error_free(err);
+	return UNWIND_FAILED;
+}
+
+const struct unwind_table *module_unwind(struct module *module, enum unwind_state *state_out)
+{
+	if (module->unwind_state == UNWIND_NOT_ASKED || module->unwind_state == UNWIND_PENDING)
+		module->unwind_state = settle_unwind(module);
+	if (state_out)
+		*state_out = module->unwind_state;
+	return module->unwind_state == UNWIND_READY ? &module->unwind : NULL;
 }
 
 /* "mov $15, %rax; syscall" (glibc and musl) and "mov x8, #139; svc #0" (Linux's vdso). */

@@ -49,6 +49,8 @@ struct module {
 	bool is_lost;	/* written to before its symbols were built: they are not to be had */
 	bool is_asked;	/* for symbols */
 	struct symbol_outcome symbols;
+	struct unwind_table unwind; /* of symbols.file, once unwind_state is UNWIND_READY */
+	enum unwind_state unwind_state;
 	struct build_id symbols_id; /* what the store knows them by */
 	struct debug_file debug;    /* released: only its places */
 };
@@ -63,6 +65,6 @@ size_t module_path_length(const char *path);
 /* Asks for the module's symbols, once; they may be pending in supply afterwards. */
 void module_ask(struct module *module, const struct symcache_config *config,
 		struct symbol_supply *supply);
-/* supply is NULL with no_symbols only. */
+/* supply is NULL with no_symbols alone. */
 void module_resolve(struct module *module, const struct symcache_config *config,
 		    struct symbol_supply *supply, uint64_t svma, struct symbol_result *out);

@@ -23,6 +23,7 @@
 #include "symcache/string_code.h"
 #include "symcache/symbol_file_layout.h"
 #include "symcache/symbol_model.h"
+#include "symcache/unwind_table.h"
 
 #define SITE_NONE UINT32_MAX
 
@@ -1169,5 +1170,8 @@ struct error *symbol_file_verify(struct symbol_file *file)
 	}
 	if (!err && n_segments != file->n_segments)
 		return damaged("the number of segments");
-	return err;
+	size_t n;
+	const uint8_t *unwind = symbol_file_unwind(file, &n);
+	struct unwind_table table;
+	return err || !unwind ? err : unwind_table_open(unwind, n, &table);
 }

@@ -9,7 +9,7 @@
 
 #include "symcache/prefix_code.h"
 
-enum { SYMBOL_FILE_VERSION = 1 };
+enum { SYMBOL_FILE_VERSION = 2 };
 
 static const uint8_t symbol_file_magic[8] = {'P', 'P', 'S', 'Y', 'M', '\r', '\n', 0};
 
@@ -41,7 +41,7 @@ enum symbol_section {
 	SYMBOL_SECTION_PATH_INDEX, /* where every 16th path node starts */
 	SYMBOL_SECTION_PATHS,	   /* trie of path components */
 	SYMBOL_SECTION_PIECES,	   /* dictionary of the text code */
-	SYMBOL_SECTION_UNWIND,	   /* reserved for the unwind table */
+	SYMBOL_SECTION_UNWIND,	   /* optional: unwind_table.h */
 };
 enum { SYMBOL_SECTION_N = SYMBOL_SECTION_UNWIND + 1 };
 

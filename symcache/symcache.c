@@ -35,7 +35,7 @@ struct identity {
 struct symcache {
 	struct symcache_config config; /* with debug_roots set */
 	struct arena arena;	       /* names, identities */
-	struct symbol_supply *supply;  /* NULL with no_symbols */
+	struct symbol_supply *supply;  /* NULL with no_symbols alone */
 	struct module **modules;
 	size_t n_modules, capacity;
 	size_t n_mapped;
@@ -95,6 +95,25 @@ const char *symbol_reason_text(enum symbol_reason reason)
 	return "unknown";
 }
 
+const char *unwind_state_text(enum unwind_state state)
+{
+	switch (state) {
+	case UNWIND_READY:
+		return "ready";
+	case UNWIND_NOT_ASKED:
+		return "not asked for";
+	case UNWIND_PENDING:
+		return "being made";
+	case UNWIND_NO_FILE:
+		return "file not at hand";
+	case UNWIND_FAILED:
+		return "unwind table could not be made";
+	case UNWIND_NO_TABLE:
+		return "no call frame information";
+	}
+	return "unknown";
+}
+
 struct symcache *symcache_new(const struct symcache_config *config)
 {
 	struct symcache *cache = mem_zalloc(1, sizeof(*cache));
@@ -103,7 +122,7 @@ struct symcache *symcache_new(const struct symcache_config *config)
 		cache->config.debug_roots = default_debug_roots;
 	arena_init(&cache->arena, 0);
 	hash_map_init(&cache->identities);
-	if (!config->no_symbols)
+	if (!config->no_symbols || config->wants_unwind)
 		cache->supply = symbol_supply_new(&cache->config);
 	kernel_names_init(&cache->kernel, &cache->config, cache->supply, &cache->arena);
 	return cache;

@@ -19,14 +19,17 @@
 #include "base/error.h"
 #include "symcache/store.h"
 #include "symcache/symbol_result.h"
+#include "symcache/unwind_expression.h"
+#include "symcache/unwind_table.h"
 
 struct symcache;
 struct module;
 
 struct symcache_config {
-	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
-	bool trust_paths; /* believe a path when nothing in the record can confirm it */
-	bool no_symbols;  /* modules give segments and build-ids, resolve gives nothing */
+	bool is_live;	   /* binaries may be opened through /proc/PID of running processes */
+	bool trust_paths;  /* believe a path when nothing in the record can confirm it */
+	bool no_symbols;   /* modules give segments and build-ids, resolve gives nothing */
+	bool wants_unwind; /* unwind tables are wanted even with no_symbols */
 	enum symcache_demangle demangle;
 	const char *const *debug_roots; /* NULL-terminated; NULL = { "/usr/lib/debug" } */
 	const char *sysroot;	/* prefix for paths in records, NULL = none; for files of another
@@ -40,7 +43,8 @@ struct symcache_config {
 };
 #define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 
-/* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
+/* Starts a process that reads tables of symbols, so before threads (unless no_symbols, and not
+ * wants_unwind). */
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
 
@@ -124,6 +128,21 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 const char *module_failure(const struct module *module);
 /* What the store knows its symbols by, once they were asked for: begins with the build-id. */
 const struct build_id *module_get_symbols_id(const struct module *module);
+
+enum unwind_state {
+	UNWIND_READY,
+	UNWIND_NOT_ASKED, /* symcache_prepare makes it */
+	UNWIND_PENDING,	  /* being made */
+	UNWIND_NO_FILE,	  /* the binary is not at hand: see module_get_state */
+	UNWIND_FAILED,	  /* could not be made: see module_failure */
+	UNWIND_NO_TABLE,  /* the binary has no call frame information, or is of another machine */
+};
+const char *unwind_state_text(enum unwind_state state);
+/*
+ * The module's unwind table, made together with its symbols; valid as long as the module. NULL with
+ * the reason in state_out (may be NULL). Never waits, and costs a few loads.
+ */
+const struct unwind_table *module_unwind(struct module *module, enum unwind_state *state_out);
 
 /* svma: an address in the ELF, already adjusted for return addresses. */
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,
