@@ -339,6 +339,7 @@ void module_free(struct module *module)
 	if (!module)
 		return;
 	module_drop_file(module);
+	unwind_table_close(&module->unwind);
 	symbol_outcome_fini(&module->symbols);
 	debug_file_close(&module->debug);
 	elf_image_fini(&module->image);

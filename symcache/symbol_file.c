@@ -1173,5 +1173,10 @@ struct error *symbol_file_verify(struct symbol_file *file)
 	size_t n;
 	const uint8_t *unwind = symbol_file_unwind(file, &n);
 	struct unwind_table table;
-	return err || !unwind ? err : unwind_table_open(unwind, n, &table);
+	if (err || !unwind)
+		return err;
+	err = unwind_table_open(unwind, n, &table);
+	if (!err)
+		unwind_table_close(&table);
+	return err;
 }

@@ -268,7 +268,7 @@ static void write_items(struct maker *maker)
 }
 
 void unwind_phrases_make(struct unwind_phrases *phrases, struct unwind_item *items, size_t n,
-			 uint32_t n_rules, unsigned page_bits, size_t *n_out)
+			 uint32_t n_rules, uint32_t max_phrases, unsigned page_bits, size_t *n_out)
 {
 	struct maker maker = {
 		.items = items,
@@ -299,8 +299,8 @@ void unwind_phrases_make(struct unwind_phrases *phrases, struct unwind_item *ite
 		min_count /= ROUND_FACTOR;
 	}
 	uint32_t n_kept, min_uses = 1;
-	while ((n_kept = keep_symbols(&maker, min_uses)) > UINT16_MAX - n_rules)
-		min_uses *= 2;
+	while ((n_kept = keep_symbols(&maker, min_uses)) > max_phrases)
+		min_uses += 1 + min_uses / 4;
 	write_phrases(&maker, phrases, n_kept);
 	write_items(&maker);
 	*n_out = maker.n;

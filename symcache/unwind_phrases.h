@@ -31,8 +31,9 @@ struct unwind_phrases {
 
 /*
  * Replaces items in place, units rising and codes below n_rules; n_out is how many are left. Code
- * n_rules + i is phrases[i]. No phrase crosses a page of 1 << page_bits units.
+ * n_rules + i is phrases[i], of at most max_phrases. No phrase crosses a page of 1 << page_bits
+ * units.
  */
 void unwind_phrases_make(struct unwind_phrases *phrases, struct unwind_item *items, size_t n,
-			 uint32_t n_rules, unsigned page_bits, size_t *n_out);
+			 uint32_t n_rules, uint32_t max_phrases, unsigned page_bits, size_t *n_out);
 void unwind_phrases_fini(struct unwind_phrases *phrases);

@@ -6,10 +6,13 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/mem.h"
 #include "symcache/unwind_expression.h"
 #include "symcache/unwind_table_layout.h"
 
 static_assert(sizeof(struct unwind_rule) == UNWIND_WIDE_RULE_BYTES, "wide rules are copied");
+
+enum { MARK_NONE = UINT16_MAX }; /* in the reserved field of a rule that is none */
 
 static struct error *damaged(const char *what)
 {
@@ -46,7 +49,9 @@ static inline uint32_t load_code(const struct unwind_table *table, uint32_t row)
 /* The page's first row; asked for n_pages too. */
 static inline uint32_t first_row(const struct unwind_table *table, uint32_t page)
 {
-	return load_u32(table->pages + (size_t)page * sizeof(uint32_t));
+	return table->page_bytes == sizeof(uint16_t)
+		       ? load_u16(table->pages + (size_t)page * sizeof(uint16_t))
+		       : load_u32(table->pages + (size_t)page * sizeof(uint32_t));
 }
 
 /* ---- opening ---- */
@@ -72,6 +77,7 @@ static struct error *read_header(const uint8_t *bytes, struct unwind_table *out)
 		.code_bytes = bytes[UNWIND_AT_CODE_BYTES],
 		.phrase_rule_bytes = bytes[UNWIND_AT_PHRASE_RULE_BYTES],
 		.extra_register = bytes[UNWIND_AT_EXTRA_REGISTER],
+		.page_bytes = bytes[UNWIND_AT_PAGE_BYTES],
 		.n_spans = load_u32(bytes + UNWIND_AT_SPANS),
 		.n_pages = load_u32(bytes + UNWIND_AT_PAGES),
 		.n_rows = load_u32(bytes + UNWIND_AT_ROWS),
@@ -84,6 +90,7 @@ static struct error *read_header(const uint8_t *bytes, struct unwind_table *out)
 	out->rule_bytes = out->extra_register ? UNWIND_RULE_WITH_EXTRA_BYTES : UNWIND_RULE_BYTES;
 	bool is_ok = (out->machine == UNWIND_X86_64 || out->machine == UNWIND_ARM64) &&
 		     out->shift <= UNWIND_MAX_SHIFT && page_bits <= UNWIND_MAX_PAGE_BITS &&
+		     (out->page_bytes == sizeof(uint16_t) || out->page_bytes == sizeof(uint32_t)) &&
 		     (out->code_bytes == 1 || out->code_bytes == 2) &&
 		     (out->phrase_rule_bytes == 1 || out->phrase_rule_bytes == 2) &&
 		     out->extra_register < UNWIND_N_REGISTERS && out->n_rows <= UNWIND_MAX_ROWS &&
@@ -149,37 +156,119 @@ static bool is_good_value(const struct unwind_table *table, const struct unwind_
 	return load_u16(table->expressions + at) <= table->expression_bytes - at - sizeof(uint16_t);
 }
 
-static bool is_good_wide_rule(const struct unwind_table *table, const uint8_t *bytes)
+static bool read_wide_rule(const struct unwind_table *table, const uint8_t *bytes,
+			   struct unwind_rule *out)
 {
-	struct unwind_rule rule;
-	memcpy(&rule, bytes, sizeof(rule));
-	return (rule.cfa.kind == UNWIND_REGISTER || rule.cfa.kind == UNWIND_EXPRESSION) &&
-	       is_good_value(table, &rule.cfa) && is_good_value(table, &rule.return_address) &&
-	       is_good_value(table, &rule.frame_pointer) && is_good_value(table, &rule.extra) &&
-	       rule.extra_register < UNWIND_N_REGISTERS;
+	memcpy(out, bytes, sizeof(*out));
+	return (out->cfa.kind == UNWIND_REGISTER || out->cfa.kind == UNWIND_EXPRESSION) &&
+	       is_good_value(table, &out->cfa) && is_good_value(table, &out->return_address) &&
+	       is_good_value(table, &out->frame_pointer) && is_good_value(table, &out->extra) &&
+	       out->extra_register < UNWIND_N_REGISTERS && !out->reserved;
 }
 
-static struct error *check_rules(const struct unwind_table *table, uint32_t n_wide)
+static unsigned field_of(unsigned shape, unsigned shift)
 {
-	for (uint32_t i = 0; i < table->n_rules; i++) {
-		const uint8_t *rule = table->rules + (size_t)i * table->rule_bytes;
-		bool is_ok = rule[0] <= UNWIND_SHAPE_LAST_SHORT || rule[0] == UNWIND_SHAPE_PLT ||
-			     rule[0] == UNWIND_SHAPE_NONE ||
-			     (rule[0] == UNWIND_SHAPE_WIDE && load_u32(rule + 4) < n_wide);
-		if (!is_ok)
-			return damaged("rule");
+	return shape >> shift & UNWIND_SHAPE_FIELD_MASK;
+}
+
+/* saved_at in units below the CFA. */
+static struct unwind_value saved_value(unsigned field, int32_t saved_at)
+{
+	static const uint8_t kinds[UNWIND_SHAPE_FIELD_MASK + 1] = {
+		[UNWIND_SHAPE_UNDEFINED] = UNWIND_UNDEFINED,
+		[UNWIND_SHAPE_SAME] = UNWIND_SAME,
+		[UNWIND_SHAPE_AT_CFA] = UNWIND_AT_CFA,
+	};
+	return (struct unwind_value){
+		.kind = kinds[field],
+		.offset = field == UNWIND_SHAPE_AT_CFA ? -saved_at * UNWIND_OFFSET_UNIT : 0};
+}
+
+static void read_short_rule(const struct unwind_table *table, const uint8_t *bytes,
+			    struct unwind_rule *out)
+{
+	bool is_x86 = table->machine == UNWIND_X86_64;
+	unsigned shape = bytes[0], cfa = load_u16(bytes + UNWIND_RULE_AT_CFA);
+	unsigned frame_pointer = field_of(shape, UNWIND_SHAPE_FP_SHIFT);
+	unsigned return_address = field_of(shape, UNWIND_SHAPE_RETURN_SHIFT);
+	int32_t saved_at = bytes[UNWIND_RULE_AT_SAVED];
+	int32_t return_at = is_x86 ? 1 : saved_at - (frame_pointer == UNWIND_SHAPE_AT_CFA);
+	bool is_fp = shape & UNWIND_SHAPE_CFA_FP;
+	*out = (struct unwind_rule){
+		.cfa = {.kind = UNWIND_REGISTER,
+			.register_number = is_x86 ? (is_fp ? UNWIND_X86_64_FP : UNWIND_X86_64_SP)
+						  : (is_fp ? UNWIND_ARM64_FP : UNWIND_ARM64_SP),
+			.offset = (int32_t)(cfa & UNWIND_CFA_MASK) * UNWIND_OFFSET_UNIT},
+		.return_address = saved_value(return_address, return_at),
+		.frame_pointer = saved_value(frame_pointer, saved_at),
+		.extra_register = table->extra_register,
+		.flags = cfa & UNWIND_CFA_SIGNED ? UNWIND_RETURN_ADDRESS_SIGNED : 0,
+	};
+	if (return_address == UNWIND_SHAPE_SAME)
+		out->return_address = (struct unwind_value){.kind = UNWIND_REGISTER,
+							    .register_number = UNWIND_ARM64_LR};
+	if (table->extra_register)
+		out->extra = saved_value(field_of(shape, UNWIND_SHAPE_EXTRA_SHIFT),
+					 bytes[UNWIND_RULE_AT_EXTRA]);
+}
+
+/*
+ * Rules as they are handed out. Rule n has its form for the upper part of a PLT's slot at
+ * n + n_rules; reserved is the bound between the parts, or MARK_NONE where there is no rule.
+ */
+static bool read_rule(const struct unwind_table *table, const uint8_t *bytes,
+		      const uint8_t *wide_rules, uint32_t n_wide, struct unwind_rule *out)
+{
+	uint16_t operand = load_u16(bytes + UNWIND_RULE_AT_CFA);
+	switch (bytes[0]) {
+	case UNWIND_SHAPE_NONE:
+		*out = (struct unwind_rule){.reserved = MARK_NONE};
+		return true;
+	case UNWIND_SHAPE_WIDE:
+		return operand < n_wide &&
+		       read_wide_rule(table, wide_rules + (size_t)operand * UNWIND_WIDE_RULE_BYTES,
+				      out);
+	case UNWIND_SHAPE_PLT:
+		*out = (struct unwind_rule){
+			.cfa = {.kind = UNWIND_REGISTER,
+				.register_number = UNWIND_X86_64_SP,
+				.offset = UNWIND_OFFSET_UNIT},
+			.return_address = {.kind = UNWIND_AT_CFA, .offset = -UNWIND_OFFSET_UNIT},
+			.frame_pointer = {.kind = UNWIND_SAME},
+			.extra = {.kind = table->extra_register ? UNWIND_SAME : UNWIND_UNDEFINED},
+			.extra_register = table->extra_register,
+			.reserved = operand,
+		};
+		return operand && operand < UNWIND_PLT_SLOT_BYTES;
+	default:
+		read_short_rule(table, bytes, out);
+		return bytes[0] <= UNWIND_SHAPE_LAST_SHORT;
 	}
-	for (uint32_t i = 0; i < n_wide; i++) {
-		if (!is_good_wide_rule(table,
-				       table->wide_rules + (size_t)i * UNWIND_WIDE_RULE_BYTES))
-			return damaged("wide rule");
-	}
+}
+
+static struct error *check_expressions(const struct unwind_table *table)
+{
 	struct cursor c = cursor_make(table->expressions, table->expression_bytes, false);
 	while (cursor_left(&c)) {
 		uint16_t n = cursor_u16(&c);
 		const uint8_t *expression = cursor_bytes(&c, n);
 		if (!expression || !unwind_expression_check(expression, n, NULL))
 			return damaged("expression");
+	}
+	return NULL;
+}
+
+static struct error *read_rules(struct unwind_table *table, const uint8_t *rules,
+				const uint8_t *wide_rules, uint32_t n_wide)
+{
+	table->rules = mem_alloc(2 * (size_t)table->n_rules * sizeof(*table->rules));
+	for (uint32_t i = 0; i < table->n_rules; i++) {
+		struct unwind_rule *rule = &table->rules[i];
+		if (!read_rule(table, rules + (size_t)i * table->rule_bytes, wide_rules, n_wide,
+			       rule))
+			return damaged("rule");
+		table->rules[table->n_rules + i] = *rule;
+		table->rules[table->n_rules + i].cfa.offset += UNWIND_PLT_PUSHED_BYTES;
 	}
 	return NULL;
 }
@@ -233,9 +322,9 @@ struct error *unwind_table_open(const void *bytes, size_t size, struct unwind_ta
 	uint32_t n_wide = load_u32((const uint8_t *)bytes + UNWIND_AT_WIDE_RULES);
 	cursor_skip(&c, UNWIND_HEADER_BYTES);
 	table.spans = take(&c, table.n_spans, UNWIND_SPAN_BYTES);
-	table.pages = take(&c, (uint64_t)table.n_pages + 1, sizeof(uint32_t));
-	table.rules = take(&c, table.n_rules, table.rule_bytes);
-	table.wide_rules = take(&c, n_wide, UNWIND_WIDE_RULE_BYTES);
+	table.pages = take(&c, (uint64_t)table.n_pages + 1, table.page_bytes);
+	const uint8_t *rules = take(&c, table.n_rules, table.rule_bytes);
+	const uint8_t *wide_rules = take(&c, n_wide, UNWIND_WIDE_RULE_BYTES);
 	table.expressions = take(&c, table.expression_bytes, 1);
 	err = take_phrases(&c, bytes, &table);
 	if (err)
@@ -247,19 +336,29 @@ struct error *unwind_table_open(const void *bytes, size_t size, struct unwind_ta
 		return damaged("its size");
 	err = check_spans(&table);
 	if (!err)
-		err = check_rules(&table, n_wide);
-	if (!err)
 		err = check_phrases(&table);
 	if (!err)
 		err = check_pages(&table);
-	if (err)
+	if (!err)
+		err = check_expressions(&table);
+	if (!err)
+		err = read_rules(&table, rules, wide_rules, n_wide);
+	if (err) {
+		unwind_table_close(&table);
 		return err;
+	}
 	if (table.n_spans) {
 		table.start = load_u64(table.spans);
 		table.length = load_u64(table.spans + 8);
 	}
 	*out = table;
 	return NULL;
+}
+
+void unwind_table_close(struct unwind_table *table)
+{
+	mem_free(table->rules);
+	*table = (struct unwind_table){0};
 }
 
 /* ---- finding ---- */
@@ -329,89 +428,21 @@ static inline uint32_t find_rule(const struct unwind_table *table, uint32_t page
 	return code < table->n_rules ? code : find_in_phrase(table, code, distance);
 }
 
-/* Kinds of the short forms; the return address that is the same is in the link register. */
-static const struct unwind_value short_values[UNWIND_SHAPE_FIELD_MASK + 1] = {
-	[UNWIND_SHAPE_UNDEFINED] = {.kind = UNWIND_UNDEFINED},
-	[UNWIND_SHAPE_SAME] = {.kind = UNWIND_SAME},
-	[UNWIND_SHAPE_AT_CFA] = {.kind = UNWIND_AT_CFA},
-};
-static const struct unwind_value short_return_addresses[UNWIND_SHAPE_FIELD_MASK + 1] = {
-	[UNWIND_SHAPE_UNDEFINED] = {.kind = UNWIND_UNDEFINED},
-	[UNWIND_SHAPE_SAME] = {.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_LR},
-	[UNWIND_SHAPE_AT_CFA] = {.kind = UNWIND_AT_CFA},
-};
-static const struct unwind_value short_cfas[][2] = {
-	[UNWIND_X86_64] = {{.kind = UNWIND_REGISTER, .register_number = UNWIND_X86_64_SP},
-			   {.kind = UNWIND_REGISTER, .register_number = UNWIND_X86_64_FP}},
-	[UNWIND_ARM64] = {{.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_SP},
-			  {.kind = UNWIND_REGISTER, .register_number = UNWIND_ARM64_FP}},
-};
-
-static inline struct unwind_value with_offset(struct unwind_value value, const uint8_t *offset)
-{
-	value.offset = (int16_t)load_u16(offset);
-	return value;
-}
-
-static inline unsigned field_of(unsigned shape, unsigned shift)
-{
-	return shape >> shift & UNWIND_SHAPE_FIELD_MASK;
-}
-
-static bool read_short_rule(const struct unwind_table *table, const uint8_t *rule,
-			    struct unwind_rule *out)
-{
-	unsigned shape = rule[0];
-	out->cfa = with_offset(short_cfas[table->machine][shape & UNWIND_SHAPE_CFA_FP], rule + 2);
-	out->return_address = with_offset(
-		short_return_addresses[field_of(shape, UNWIND_SHAPE_RETURN_SHIFT)], rule + 4);
-	out->frame_pointer =
-		with_offset(short_values[field_of(shape, UNWIND_SHAPE_FP_SHIFT)], rule + 6);
-	out->extra = (struct unwind_value){0};
-	out->extra_register = table->extra_register;
-	out->flags = rule[1];
-	out->reserved = 0;
-	if (table->extra_register)
-		out->extra = with_offset(short_values[field_of(shape, UNWIND_SHAPE_EXTRA_SHIFT)],
-					 rule + 8);
-	return true;
-}
-
-static bool read_rule(const struct unwind_table *table, const uint8_t *rule, uint64_t svma,
-		      struct unwind_rule *out)
-{
-	if (LIKELY(rule[0] <= UNWIND_SHAPE_LAST_SHORT))
-		return read_short_rule(table, rule, out);
-	if (rule[0] == UNWIND_SHAPE_NONE)
-		return false;
-	if (rule[0] == UNWIND_SHAPE_WIDE) {
-		memcpy(out, table->wide_rules + (size_t)load_u32(rule + 4) * UNWIND_WIDE_RULE_BYTES,
-		       sizeof(*out));
-		return true;
-	}
-	bool is_pushed = svma % UNWIND_PLT_SLOT_BYTES >= load_u16(rule + 6);
-	*out = (struct unwind_rule){
-		.cfa = with_offset(short_cfas[table->machine][0], rule + 2),
-		.return_address = with_offset(short_values[UNWIND_SHAPE_AT_CFA], rule + 4),
-		.frame_pointer = {.kind = UNWIND_SAME},
-		.extra = {.kind = table->extra_register ? UNWIND_SAME : UNWIND_UNDEFINED},
-		.extra_register = table->extra_register,
-		.flags = rule[1],
-	};
-	out->cfa.offset += is_pushed ? UNWIND_PLT_PUSHED_BYTES : 0;
-	return true;
-}
-
-bool unwind_table_find(const struct unwind_table *table, uint64_t svma, struct unwind_rule *out)
+const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t svma)
 {
 	uint64_t distance = svma - table->start;
 	uint32_t page = 0;
 	if (UNLIKELY(distance >= table->length) && !find_span(table, svma, &distance, &page))
-		return false;
+		return NULL;
 	page += (uint32_t)(distance >> table->page_shift);
-	uint32_t rule =
+	uint32_t number =
 		find_rule(table, page, (uint8_t)(distance >> table->shift) & table->page_mask);
-	return read_rule(table, table->rules + (size_t)rule * table->rule_bytes, svma, out);
+	const struct unwind_rule *rule = &table->rules[number];
+	if (LIKELY(!rule->reserved))
+		return rule;
+	if (rule->reserved == MARK_NONE)
+		return NULL;
+	return svma % UNWIND_PLT_SLOT_BYTES < rule->reserved ? rule : rule + table->n_rules;
 }
 
 const uint8_t *unwind_table_expression(const struct unwind_table *table, int32_t offset,

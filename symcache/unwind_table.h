@@ -85,7 +85,7 @@ struct unwind_rule {
 	struct unwind_value extra;
 	uint8_t extra_register;
 	uint8_t flags;
-	uint16_t reserved; /* 0 */
+	uint16_t reserved; /* the table's own */
 };
 
 /* A table in use; its bytes are borrowed. */
@@ -94,25 +94,30 @@ struct unwind_table {
 	uint32_t n_rules, n_rows, n_pages, n_spans, n_phrases; /* for statistics */
 	/* The rest is the reader's own. */
 	uint64_t start, length; /* of the first span */
-	const uint8_t *pages, *offsets, *codes, *rules, *wide_rules, *spans, *expressions;
+	struct unwind_rule *rules;
+	const uint8_t *pages, *offsets, *codes, *spans, *expressions;
 	const uint8_t *phrases[UNWIND_MAX_PHRASE + 1]; /* by number of rows */
 	uint16_t phrase_limits[UNWIND_MAX_PHRASE];     /* codes below it have fewer rows */
 	uint8_t shift, page_shift, page_mask;	       /* bytes → units, pages, unit of a page */
-	uint8_t code_bytes, phrase_rule_bytes, rule_bytes, extra_register;
+	uint8_t page_bytes, code_bytes, phrase_rule_bytes, rule_bytes; /* of an item */
+	uint8_t extra_register;
 	uint32_t expression_bytes;
 };
 
 /*
  * Checks all of it: no find reads outside of the bytes afterwards, which stay where they are for as
- * long as the table is used. ERROR_BAD_DATA: damaged; ERROR_UNSUPPORTED: of another version.
+ * long as the table is used. ERROR_BAD_DATA: damaged; ERROR_UNSUPPORTED: of another version. On
+ * error out need not be closed.
  */
 struct error *unwind_table_open(const void *bytes, size_t size, struct unwind_table *out) MUST_USE;
+/* Accepts a zeroed table. */
+void unwind_table_close(struct unwind_table *table);
 
 /*
- * The rule for the code at svma, true when there is one. There is none outside of the binary's code
- * and for code that its tables leave out.
+ * The rule for the code at svma, valid until close. NULL: there is none, as svma is outside of the
+ * binary's code, or its tables leave this code out. Allocates nothing.
  */
-bool unwind_table_find(const struct unwind_table *table, uint64_t svma, struct unwind_rule *out);
+const struct unwind_rule *unwind_table_find(const struct unwind_table *table, uint64_t svma);
 
 /* The expression that offset stands for in a rule of this table; for unwind_expression_run. */
 const uint8_t *unwind_table_expression(const struct unwind_table *table, int32_t offset,

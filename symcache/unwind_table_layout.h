@@ -13,14 +13,15 @@ enum {
 	UNWIND_TABLE_VERSION = 1,
 	UNWIND_HEADER_BYTES = 48,
 	UNWIND_SPAN_BYTES = 24,
-	UNWIND_RULE_BYTES = 8,
-	UNWIND_RULE_WITH_EXTRA_BYTES = 10,
+	UNWIND_RULE_BYTES = 4,
+	UNWIND_RULE_WITH_EXTRA_BYTES = 5,
 	UNWIND_WIDE_RULE_BYTES = 36,
 	UNWIND_TAIL_BYTES = 8, /* at the end: offsets and distances are read 8 at a time */
 	UNWIND_MAX_PAGE_BITS = 8,
 	UNWIND_MAX_SHIFT = 2,
 	UNWIND_MAX_RULES = UINT16_MAX,
 	UNWIND_MAX_WIDE_RULES = UINT16_MAX,
+	UNWIND_OFFSET_UNIT = 8, /* of offsets in short rules */
 	UNWIND_MAX_ROWS = 1 << 23,
 	UNWIND_MAX_PAGES = 1 << 26,
 	UNWIND_MAX_EXPRESSION_BYTES = 1 << 20,
@@ -36,6 +37,7 @@ enum {
 	UNWIND_AT_CODE_BYTES = 4,
 	UNWIND_AT_PHRASE_RULE_BYTES = 5,
 	UNWIND_AT_EXTRA_REGISTER = 6,
+	UNWIND_AT_PAGE_BYTES = 7, /* of an entry of the page index */
 	UNWIND_AT_SPANS = 8,
 	UNWIND_AT_PAGES = 12,
 	UNWIND_AT_ROWS = 16,
@@ -45,7 +47,12 @@ enum {
 	UNWIND_AT_PHRASES = 32, /* u16 each: phrases of 2, 3 … UNWIND_MAX_PHRASE rows */
 };
 
-/* First byte of a rule. Short ones put three choices into it; each is a number of bits. */
+/*
+ * A short rule: u8 shape, u8 where frame pointer or return address are saved (units below the CFA),
+ * u16 the CFA's offset in units, of which the highest bit says UNWIND_RETURN_ADDRESS_SIGNED; then
+ * u8 where the extra register is saved, when the table has one. The shape has a bit and three
+ * fields. Others have the number of a wide rule, or the bound of a PLT slot, in place of the u16.
+ */
 enum {
 	UNWIND_SHAPE_CFA_FP = 1 << 0, /* CFA from the frame pointer, not the stack pointer */
 	UNWIND_SHAPE_RETURN_SHIFT = 1,
@@ -56,9 +63,17 @@ enum {
 	UNWIND_SHAPE_PLT = 0xfd,
 	UNWIND_SHAPE_WIDE = 0xfe,
 	UNWIND_SHAPE_NONE = 0xff,
+	UNWIND_RULE_AT_SAVED = 1,
+	UNWIND_RULE_AT_CFA = 2,
+	UNWIND_RULE_AT_EXTRA = 4,
+	UNWIND_CFA_SIGNED = 1 << 15,
+	UNWIND_CFA_MASK = UNWIND_CFA_SIGNED - 1,
 };
 
-/* Values of the fields. */
+/*
+ * Values of the fields. A return address at the CFA is right below it on x86-64; on arm64 behind
+ * the frame pointer where that is saved too (stp x29, x30), else at the saved place itself.
+ */
 enum {
 	UNWIND_SHAPE_UNDEFINED,
 	UNWIND_SHAPE_SAME, /* of the return address: in the link register */
@@ -67,6 +82,6 @@ enum {
 
 /*
  * Slots of the x86-64 PLT are so many bytes; in the upper part of one an index was pushed. The
- * bound between the parts is the third offset of an UNWIND_SHAPE_PLT rule.
+ * rule there is rsp + 8, or rsp + 16 from the bound on.
  */
 enum { UNWIND_PLT_SLOT_BYTES = 16, UNWIND_PLT_PUSHED_BYTES = 8 };

@@ -11,7 +11,10 @@
 /* A hole of more bytes ends a span: pages would cost more than another span. */
 #define MAX_HOLE_BYTES UINT64_C(65536)
 
-enum { PAGE_BYTES_BITS = 8 }; /* pages of 256 bytes have two rows on average */
+enum {
+	PAGE_BYTES_BITS = 8,	  /* pages of 256 bytes have two rows on average */
+	MAX_ROWS_OF_SMALL = 8192, /* two ways are tried */
+};
 
 struct span {
 	uint64_t start, length;
@@ -38,11 +41,6 @@ static void put(struct writer *writer, const void *bytes, size_t n)
 {
 	if (!writer->err)
 		writer->err = buf_append(writer->out, bytes, n);
-}
-
-static void put_u32(struct writer *writer, uint32_t value)
-{
-	put(writer, &value, sizeof(value));
 }
 
 static void put_u64(struct writer *writer, uint64_t value)
@@ -143,87 +141,112 @@ static void order_rules(struct writer *writer)
 	mem_free(uses);
 }
 
-static bool is_short_offset(int32_t offset)
+/* Units below the CFA, for a value that is saved there; false when they do not fit. */
+static bool shorten(const struct unwind_value *value, uint8_t *out)
 {
-	return offset >= INT16_MIN && offset <= INT16_MAX;
+	int32_t units = -(value->offset / UNWIND_OFFSET_UNIT);
+	*out = (uint8_t)units;
+	return value->offset % UNWIND_OFFSET_UNIT == 0 && units >= 0 && units <= UINT8_MAX;
 }
 
 /* The field for a value; false when it has no short form. */
-static bool shape_value(const struct unwind_value *value, unsigned *shape_out)
+static bool shape_value(const struct unwind_value *value, unsigned *field_out)
 {
-	switch (value->kind) {
-	case UNWIND_UNDEFINED:
-		*shape_out = UNWIND_SHAPE_UNDEFINED;
-		return true;
-	case UNWIND_SAME:
-		*shape_out = UNWIND_SHAPE_SAME;
-		return true;
-	case UNWIND_AT_CFA:
-		*shape_out = UNWIND_SHAPE_AT_CFA;
-		return is_short_offset(value->offset);
-	default:
-		return false;
-	}
+	static const uint8_t fields[UNWIND_KIND_N] = {
+		[UNWIND_UNDEFINED] = UNWIND_SHAPE_UNDEFINED,
+		[UNWIND_SAME] = UNWIND_SHAPE_SAME,
+		[UNWIND_AT_CFA] = UNWIND_SHAPE_AT_CFA,
+	};
+	*field_out = fields[value->kind];
+	return value->kind == UNWIND_UNDEFINED || *field_out != UNWIND_SHAPE_UNDEFINED;
 }
 
+/* Of the return address; the saved place is its own, or that of the frame pointer beside it. */
+static bool shape_return_address(const struct unwind_model *model, const struct unwind_rule *rule,
+				 unsigned *field_out, uint8_t *saved_out)
+{
+	const struct unwind_value *value = &rule->return_address;
+	if (model->machine == UNWIND_X86_64) {
+		*field_out =
+			value->kind == UNWIND_AT_CFA ? UNWIND_SHAPE_AT_CFA : UNWIND_SHAPE_UNDEFINED;
+		return value->kind == UNWIND_UNDEFINED ||
+		       (value->kind == UNWIND_AT_CFA && value->offset == -UNWIND_OFFSET_UNIT);
+	}
+	if (value->kind == UNWIND_REGISTER && value->register_number == UNWIND_ARM64_LR) {
+		*field_out = UNWIND_SHAPE_SAME;
+		return true;
+	}
+	if (value->kind == UNWIND_SAME || !shape_value(value, field_out))
+		return false;
+	if (value->kind != UNWIND_AT_CFA)
+		return true;
+	if (rule->frame_pointer.kind == UNWIND_AT_CFA)
+		return value->offset == rule->frame_pointer.offset + UNWIND_OFFSET_UNIT;
+	return shorten(value, saved_out);
+}
+
+/* A rule's short form; false when it has none. */
 static bool shape_rule(const struct unwind_model *model, const struct unwind_rule *rule,
-		       uint8_t *shape_out)
+		       uint8_t out[UNWIND_RULE_WITH_EXTRA_BYTES])
 {
 	bool is_x86 = model->machine == UNWIND_X86_64;
 	unsigned sp = is_x86 ? UNWIND_X86_64_SP : UNWIND_ARM64_SP;
 	unsigned fp = is_x86 ? UNWIND_X86_64_FP : UNWIND_ARM64_FP;
 	unsigned frame_pointer, extra, return_address;
-	if (rule->cfa.kind != UNWIND_REGISTER || !is_short_offset(rule->cfa.offset) ||
+	int32_t units = rule->cfa.offset / UNWIND_OFFSET_UNIT;
+	memset(out, 0, UNWIND_RULE_WITH_EXTRA_BYTES);
+	if (rule->cfa.kind != UNWIND_REGISTER || rule->cfa.offset % UNWIND_OFFSET_UNIT ||
+	    units < 0 || units > UNWIND_CFA_MASK ||
 	    (rule->cfa.register_number != sp && rule->cfa.register_number != fp) ||
+	    (rule->flags & (uint8_t)~UNWIND_RETURN_ADDRESS_SIGNED) ||
 	    (rule->extra_register && rule->extra_register != model->extra_register) ||
 	    !shape_value(&rule->frame_pointer, &frame_pointer) ||
-	    !shape_value(&rule->extra, &extra))
+	    !shape_value(&rule->extra, &extra) ||
+	    (rule->frame_pointer.kind == UNWIND_AT_CFA &&
+	     !shorten(&rule->frame_pointer, &out[UNWIND_RULE_AT_SAVED])) ||
+	    !shape_return_address(model, rule, &return_address, &out[UNWIND_RULE_AT_SAVED]) ||
+	    (rule->extra.kind == UNWIND_AT_CFA &&
+	     !shorten(&rule->extra, &out[UNWIND_RULE_AT_EXTRA])))
 		return false;
-	if (!is_x86 && rule->return_address.kind == UNWIND_REGISTER &&
-	    rule->return_address.register_number == UNWIND_ARM64_LR)
-		return_address = UNWIND_SHAPE_SAME;
-	else if (rule->return_address.kind == UNWIND_SAME ||
-		 !shape_value(&rule->return_address, &return_address))
-		return false;
-	*shape_out = (uint8_t)((rule->cfa.register_number == fp ? UNWIND_SHAPE_CFA_FP : 0) |
-			       return_address << UNWIND_SHAPE_RETURN_SHIFT |
-			       frame_pointer << UNWIND_SHAPE_FP_SHIFT |
-			       extra << UNWIND_SHAPE_EXTRA_SHIFT);
+	out[0] = (uint8_t)((rule->cfa.register_number == fp ? UNWIND_SHAPE_CFA_FP : 0) |
+			   return_address << UNWIND_SHAPE_RETURN_SHIFT |
+			   frame_pointer << UNWIND_SHAPE_FP_SHIFT |
+			   extra << UNWIND_SHAPE_EXTRA_SHIFT);
+	uint16_t cfa = (uint16_t)((uint32_t)units | (rule->flags ? UNWIND_CFA_SIGNED : 0u));
+	memcpy(out + UNWIND_RULE_AT_CFA, &cfa, sizeof(cfa));
 	return true;
 }
 
-static int16_t offset_of(const struct unwind_value *value)
+static bool is_wide(const struct unwind_model *model, uint32_t number)
 {
-	return value->kind == UNWIND_AT_CFA ? (int16_t)value->offset : 0;
+	uint8_t bytes[UNWIND_RULE_WITH_EXTRA_BYTES];
+	const struct unwind_model_rule *slot = &model->rules[number];
+	return number != UNWIND_RULE_NONE && !slot->plt_bound &&
+	       !shape_rule(model, &slot->rule, bytes);
 }
 
 static void put_rules(struct writer *writer)
 {
 	const struct unwind_model *model = writer->model;
+	uint16_t n_wide = 0;
 	for (uint32_t i = 0; i < writer->n_rules; i++) {
 		uint32_t number = writer->order[i];
 		const struct unwind_model_rule *slot = &model->rules[number];
-		const struct unwind_rule *rule = &slot->rule;
 		uint8_t bytes[UNWIND_RULE_WITH_EXTRA_BYTES] = {0};
-		int16_t offsets[3] = {(int16_t)rule->cfa.offset, offset_of(&rule->return_address),
-				      offset_of(&rule->frame_pointer)};
-		int16_t extra = offset_of(&rule->extra);
-		bytes[1] = rule->flags;
+		uint16_t operand = 0;
 		if (number == UNWIND_RULE_NONE) {
 			bytes[0] = UNWIND_SHAPE_NONE;
-			memset(offsets, 0, sizeof(offsets));
 		} else if (slot->plt_bound) {
 			bytes[0] = UNWIND_SHAPE_PLT;
-			offsets[2] = slot->plt_bound;
-		} else if (!shape_rule(model, rule, &bytes[0])) {
+			operand = slot->plt_bound;
+		} else if (is_wide(model, number)) {
 			bytes[0] = UNWIND_SHAPE_WIDE;
-			bytes[1] = 0;
-			offsets[0] = extra = 0;
-			memcpy(&offsets[1], &writer->n_wide, sizeof(writer->n_wide));
-			writer->n_wide++;
+			operand = n_wide++;
 		}
-		memcpy(bytes + 2, offsets, sizeof(offsets));
-		memcpy(bytes + UNWIND_RULE_BYTES, &extra, sizeof(extra));
+		if (bytes[0])
+			memcpy(bytes + UNWIND_RULE_AT_CFA, &operand, sizeof(operand));
+		else
+			(void)shape_rule(model, &slot->rule, bytes);
 		put(writer, bytes,
 		    model->extra_register ? UNWIND_RULE_WITH_EXTRA_BYTES : UNWIND_RULE_BYTES);
 	}
@@ -231,25 +254,18 @@ static void put_rules(struct writer *writer)
 
 static void put_wide_rules(struct writer *writer)
 {
-	const struct unwind_model *model = writer->model;
 	for (uint32_t i = 0; i < writer->n_rules; i++) {
-		const struct unwind_model_rule *slot = &model->rules[writer->order[i]];
-		uint8_t shape;
-		if (writer->order[i] != UNWIND_RULE_NONE && !slot->plt_bound &&
-		    !shape_rule(model, &slot->rule, &shape))
-			put(writer, &slot->rule, sizeof(slot->rule));
+		if (is_wide(writer->model, writer->order[i]))
+			put(writer, &writer->model->rules[writer->order[i]].rule,
+			    sizeof(struct unwind_rule));
 	}
 }
 
 static uint32_t count_wide_rules(const struct writer *writer)
 {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < writer->n_rules; i++) {
-		const struct unwind_model_rule *slot = &writer->model->rules[writer->order[i]];
-		uint8_t shape;
-		n += writer->order[i] != UNWIND_RULE_NONE && !slot->plt_bound &&
-		     !shape_rule(writer->model, &slot->rule, &shape);
-	}
+	for (uint32_t i = 0; i < writer->n_rules; i++)
+		n += is_wide(writer->model, writer->order[i]);
 	return n;
 }
 
@@ -258,6 +274,7 @@ static uint32_t count_wide_rules(const struct writer *writer)
 static void make_items(struct writer *writer)
 {
 	const struct unwind_model *model = writer->model;
+	mem_free(writer->items);
 	writer->items = mem_alloc((model->n_rows + 1) * sizeof(*writer->items));
 	writer->n_items = 0;
 	for (uint32_t i = 0; i < writer->n_spans; i++) {
@@ -283,13 +300,13 @@ static void put_spans(struct writer *writer)
 }
 
 /* How many rows are before each page, and in all. */
-static void put_pages(struct writer *writer)
+static void put_pages(struct writer *writer, unsigned page_bytes)
 {
 	uint32_t row = 0;
 	for (uint32_t page = 0; page <= writer->n_pages; page++) {
 		while (row < writer->n_items && writer->items[row].unit >> writer->page_bits < page)
 			row++;
-		put_u32(writer, row);
+		put(writer, &row, page_bytes);
 	}
 }
 
@@ -315,7 +332,21 @@ static void put_rows(struct writer *writer, unsigned code_bytes)
 	put(writer, tail, sizeof(tail));
 }
 
-static void put_header(struct writer *writer, unsigned code_bytes, unsigned rule_bytes)
+/* Bytes that items of several parts take. */
+struct widths {
+	unsigned page_bytes, code_bytes, rule_bytes;
+};
+
+static struct widths widths_of(const struct writer *writer)
+{
+	return (struct widths){
+		.page_bytes = writer->n_items <= UINT16_MAX ? 2 : 4,
+		.code_bytes = writer->n_rules + writer->phrases.n <= UINT8_MAX + 1 ? 1 : 2,
+		.rule_bytes = writer->n_rules <= UINT8_MAX + 1 ? 1 : 2,
+	};
+}
+
+static void put_header(struct writer *writer, const struct widths *widths)
 {
 	const struct unwind_model *model = writer->model;
 	uint8_t bytes[UNWIND_HEADER_BYTES] = {
@@ -323,9 +354,10 @@ static void put_header(struct writer *writer, unsigned code_bytes, unsigned rule
 		[UNWIND_AT_MACHINE] = (uint8_t)model->machine,
 		[UNWIND_AT_SHIFT] = (uint8_t)writer->shift,
 		[UNWIND_AT_PAGE_BITS] = (uint8_t)writer->page_bits,
-		[UNWIND_AT_CODE_BYTES] = (uint8_t)code_bytes,
-		[UNWIND_AT_PHRASE_RULE_BYTES] = (uint8_t)rule_bytes,
+		[UNWIND_AT_CODE_BYTES] = (uint8_t)widths->code_bytes,
+		[UNWIND_AT_PHRASE_RULE_BYTES] = (uint8_t)widths->rule_bytes,
 		[UNWIND_AT_EXTRA_REGISTER] = model->extra_register,
+		[UNWIND_AT_PAGE_BYTES] = (uint8_t)widths->page_bytes,
 	};
 	const uint32_t counts[] = {
 		writer->n_spans, writer->n_pages,	   (uint32_t)writer->n_items,
@@ -337,23 +369,52 @@ static void put_header(struct writer *writer, unsigned code_bytes, unsigned rule
 	put(writer, bytes, sizeof(bytes));
 }
 
-static void write_all(struct writer *writer)
+/* Rows and phrases with at most so many codes. */
+static void make_rows(struct writer *writer, uint32_t max_codes)
 {
-	unsigned rule_bytes = writer->n_rules <= 256 ? 1 : 2;
 	size_t n;
+	unwind_phrases_fini(&writer->phrases);
 	make_items(writer);
 	unwind_phrases_make(&writer->phrases, writer->items, writer->n_items, writer->n_rules,
-			    writer->page_bits, &n);
+			    max_codes - writer->n_rules, writer->page_bits, &n);
 	writer->n_items = n;
-	unsigned code_bytes = writer->n_rules + writer->phrases.n <= 256 ? 1 : 2;
-	put_header(writer, code_bytes, rule_bytes);
+}
+
+/* Bytes of rows and phrases. */
+static size_t rows_bytes(const struct writer *writer)
+{
+	struct widths widths = widths_of(writer);
+	size_t bytes = writer->n_items * (1 + widths.code_bytes);
+	for (uint32_t i = 0; i < writer->phrases.n; i++)
+		bytes += writer->phrases.phrases[i].n_rows * (1 + widths.rule_bytes) - 1;
+	return bytes;
+}
+
+/* Codes of one byte are worth fewer phrases in small tables. */
+static void choose_rows(struct writer *writer)
+{
+	make_rows(writer, UINT16_MAX);
+	if (writer->n_rules + writer->phrases.n <= UINT8_MAX + 1 || writer->n_rules > UINT8_MAX ||
+	    writer->n_items > MAX_ROWS_OF_SMALL)
+		return;
+	size_t bytes = rows_bytes(writer);
+	make_rows(writer, UINT8_MAX + 1);
+	if (rows_bytes(writer) > bytes)
+		make_rows(writer, UINT16_MAX);
+}
+
+static void write_all(struct writer *writer)
+{
+	choose_rows(writer);
+	struct widths widths = widths_of(writer);
+	put_header(writer, &widths);
 	put_spans(writer);
-	put_pages(writer);
+	put_pages(writer, widths.page_bytes);
 	put_rules(writer);
 	put_wide_rules(writer);
 	put(writer, writer->model->expressions.data, writer->model->expressions.size);
-	put_phrases(writer, rule_bytes);
-	put_rows(writer, code_bytes);
+	put_phrases(writer, widths.rule_bytes);
+	put_rows(writer, widths.code_bytes);
 }
 
 struct error *unwind_table_write(const struct unwind_model *model, struct buf *out)
