@@ -24,14 +24,14 @@ enum {
 
 /* Who says something about a stretch of code, best first. */
 enum origin {
+	ORIGIN_TRAMPOLINE,
 	ORIGIN_EH_FRAME,
 	ORIGIN_DEBUG_FRAME,
 	ORIGIN_DEBUG_FILE,
 	ORIGIN_PLT,
-	ORIGIN_TRAMPOLINE,
 	ORIGIN_ENTRY,
 };
-enum { N_SECTIONS = ORIGIN_DEBUG_FILE + 1 };
+enum { N_SECTIONS = 3 };
 
 struct item {
 	struct cfi_entry entry;
@@ -59,6 +59,13 @@ struct source {
 	struct open_item open[CFI_SOURCE_MAX_NESTED];
 	unsigned n_open;
 };
+
+/* NULL for what is made from the code. */
+static struct cfi_section *section_of(struct source *source, enum origin origin)
+{
+	bool is_section = origin >= ORIGIN_EH_FRAME && origin < ORIGIN_EH_FRAME + N_SECTIONS;
+	return is_section ? &source->sections[origin - ORIGIN_EH_FRAME] : NULL;
+}
 
 /* ---- the text ---- */
 
@@ -161,7 +168,7 @@ static void sort_items(struct source *source)
 
 static struct error *read_items(struct source *source, enum origin origin)
 {
-	struct cfi_section *section = &source->sections[origin];
+	struct cfi_section *section = section_of(source, origin);
 	size_t offset = 0;
 	struct cfi_entry entry = {0};
 	struct error *err = NULL;
@@ -305,9 +312,9 @@ static struct error *run_item(struct source *source, const struct item *item, st
 {
 	const struct cfi_entry *entry = &item->entry;
 	struct unwind_model *model = &source->model;
-	if (item->origin < N_SECTIONS)
-		return cfi_section_run(&source->sections[item->origin], entry, model,
-				       &source->usage, rows);
+	struct cfi_section *section = section_of(source, (enum origin)item->origin);
+	if (section)
+		return cfi_section_run(section, entry, model, &source->usage, rows);
 	if (item->origin == ORIGIN_PLT) {
 		size_t n;
 		const uint8_t *code = code_at(source, entry->start, entry->end, &n);
@@ -420,13 +427,14 @@ static struct error *read_all(const struct elf_image *binary, const struct elf_i
 	find_texts(&source);
 	unwind_model_init(&source.model, machine);
 	source.model.extra_register = extra_register;
-	open_eh_frame(binary, &source.sections[ORIGIN_EH_FRAME]);
-	open_debug_frame(&source.debug_sections[0], binary, &source.sections[ORIGIN_DEBUG_FRAME]);
+	open_eh_frame(binary, section_of(&source, ORIGIN_EH_FRAME));
+	open_debug_frame(&source.debug_sections[0], binary,
+			 section_of(&source, ORIGIN_DEBUG_FRAME));
 	if (debug)
 		open_debug_frame(&source.debug_sections[1], debug,
-				 &source.sections[ORIGIN_DEBUG_FILE]);
+				 section_of(&source, ORIGIN_DEBUG_FILE));
 	for (unsigned i = 0; i < N_SECTIONS && !err; i++)
-		err = read_items(&source, (enum origin)i);
+		err = read_items(&source, (enum origin)(ORIGIN_EH_FRAME + i));
 	if (!err)
 		err = add_plts(&source);
 	sort_items(&source);
