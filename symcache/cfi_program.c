@@ -217,39 +217,39 @@ static bool is_cie(const struct cfi_section *section, const struct entry_header 
 	return header->id == (header->is_64 ? UINT64_MAX : UINT32_MAX);
 }
 
+/* A letter that has no data; false when it is another. */
+static bool read_flag(char letter, struct cfi_cie *out)
+{
+	out->is_signal_frame |= letter == 'S';
+	/* B: signed with the B key, G: the stack's memory is tagged. */
+	return letter == 'S' || letter == 'B' || letter == 'G';
+}
+
 /* What the letters of an augmentation say; false when one is unknown and tells no length. */
 static bool read_augmentation(const struct cfi_section *section, struct cursor *c, const char *text,
 			      struct cfi_cie *out)
 {
-	if (text[0] != 'z')
+	if (text[0] != 'z') {
+		while (*text && read_flag(*text, out))
+			text++;
 		return *text == 0;
+	}
 	out->has_length = true;
 	uint64_t n = dwarf_leb_unsigned(c);
 	if (n > cursor_left(c))
 		return false;
 	struct cursor data = cursor_sub(c, (size_t)n);
 	for (text++; *text; text++) {
-		switch (*text) {
-		case 'L':
+		if (*text == 'L') {
 			(void)cursor_u8(&data);
-			break;
-		case 'R':
+		} else if (*text == 'R') {
 			out->pointer_encoding = cursor_u8(&data);
-			break;
-		case 'P': {
+		} else if (*text == 'P') {
 			uint8_t encoding = cursor_u8(&data) & (uint8_t)~PE_INDIRECT;
 			(void)read_pointer(section, &data, encoding, out->address_bytes, 0);
-			break;
-		}
-		case 'S':
-			out->is_signal_frame = true;
-			break;
-		case 'B': /* signed with the B key */
-		case 'G': /* memory tagging of the stack */
-			break;
-		default:
+		} else if (!read_flag(*text, out)) {
 			/* The length leads past it, and what it means is not about registers. */
-			return cursor_is_ok(&data);
+			break;
 		}
 	}
 	return cursor_is_ok(&data);

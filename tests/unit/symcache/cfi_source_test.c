@@ -531,6 +531,13 @@ static void cfi_source_reads_old_and_large_forms(void **state)
 	put_number(frame, 16, 8);
 	end_entry(frame, at, false);
 	put_number(frame, 0, 4); /* a terminator that is none */
+	/* A signal frame without data; gas writes it into .debug_frame. */
+	cie = put_cie(frame, &(struct cie){.augmentation = "S"});
+	at = begin_entry(frame, false);
+	put_number(frame, frame->size - cie, 4);
+	put_number(frame, TEXT_AT + 32, 8);
+	put_number(frame, 16, 8);
+	end_entry(frame, at, false);
 	/* 64-bit DWARF */
 	cie = put_cie(frame, &(struct cie){.is_64 = true});
 	at = begin_entry(frame, true);
@@ -542,6 +549,7 @@ static void cfi_source_reads_old_and_large_forms(void **state)
 	build(&f);
 	assert_string_equal(show(&f, TEXT_AT), "r7+8, at cfa-8, same");
 	assert_string_equal(show(&f, TEXT_AT + 16), "r7+24, at cfa-8, same");
+	assert_string_equal(show(&f, TEXT_AT + 32), "r7+8, at cfa-8, same signal");
 	end(&f);
 }
 
