@@ -66,6 +66,8 @@ enum {
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
 
+enum { PLT_EXPRESSION_BYTES = 11, PLT_SLOT_BYTES = 8 };
+
 /* What we follow of the registers. */
 enum tracked {
 	TRACKED_RETURN_ADDRESS,
@@ -79,6 +81,7 @@ struct state {
 	struct unwind_value cfa;
 	bool has_cfa, is_signed;
 	uint8_t plt_bound;	/* of the CFA, see struct unwind_model_rule */
+	const uint8_t *plt;	/* the expression that said so */
 	uint64_t cfa_registers; /* that an expression for the CFA reads */
 	struct unwind_value values[TRACKED_N];
 	bool is_set[TRACKED_N];
@@ -464,7 +467,8 @@ static void set_expression(struct run *run, enum unwind_kind kind)
  */
 static uint8_t plt_bound_of(const struct run *run, const uint8_t *bytes, size_t n)
 {
-	static const uint8_t plt[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x30, 0x2a, 0x33, 0x24, 0x22};
+	static const uint8_t plt[PLT_EXPRESSION_BYTES] = {0x77, 8,    0x80, 0,	  0x3f, 0x1a,
+							  0x30, 0x2a, 0x33, 0x24, 0x22};
 	enum { AT_BOUND = 6, LIT0 = 0x30, LIT15 = 0x3f };
 	if (run->model->machine != UNWIND_X86_64 || n != sizeof(plt) ||
 	    memcmp(bytes, plt, AT_BOUND) != 0 ||
@@ -497,8 +501,9 @@ static void set_cfa_expression(struct run *run)
 		return;
 	uint8_t plt_bound = plt_bound_of(run, bytes, n);
 	if (plt_bound) {
-		set_cfa(run, UNWIND_X86_64_SP, 8);
+		set_cfa(run, UNWIND_X86_64_SP, PLT_SLOT_BYTES);
 		run->state.plt_bound = plt_bound;
+		run->state.plt = bytes;
 		return;
 	}
 	run->state.cfa = (struct unwind_value){.kind = UNWIND_EXPRESSION,
@@ -677,6 +682,16 @@ static bool run_to_advance(struct run *run, uint64_t *next_out)
 
 /* ---- rules ---- */
 
+/* All that a PLT says of it. */
+static bool is_plain_plt(const struct unwind_rule *rule)
+{
+	return rule->return_address.kind == UNWIND_AT_CFA &&
+	       rule->return_address.offset == -PLT_SLOT_BYTES &&
+	       rule->frame_pointer.kind == UNWIND_SAME &&
+	       rule->extra.kind == (rule->extra_register ? UNWIND_SAME : UNWIND_UNDEFINED) &&
+	       !rule->flags;
+}
+
 static uint32_t rule_of(struct run *run)
 {
 	const struct state *state = &run->state;
@@ -708,7 +723,15 @@ static uint32_t rule_of(struct run *run)
 	rule.extra_register = run->model->extra_register;
 	rule.flags = (uint8_t)((run->cie->is_signal_frame ? UNWIND_SIGNAL_FRAME : 0) |
 			       (state->is_signed ? UNWIND_RETURN_ADDRESS_SIGNED : 0));
-	run->err = unwind_model_rule(run->model, &rule, state->plt_bound, &number);
+	uint8_t plt_bound = state->plt_bound;
+	if (plt_bound && !is_plain_plt(&rule)) {
+		plt_bound = 0;
+		rule.cfa = (struct unwind_value){
+			.kind = UNWIND_EXPRESSION,
+			.offset = keep_expression(run, state->plt, PLT_EXPRESSION_BYTES)};
+	}
+	if (!run->err)
+		run->err = unwind_model_rule(run->model, &rule, plt_bound, &number);
 	return number;
 }
 

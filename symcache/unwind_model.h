@@ -19,7 +19,8 @@ enum { UNWIND_RULE_NONE = 0 }; /* the rule for code that nothing is said of */
 
 struct unwind_model_rule {
 	struct unwind_rule rule;
-	/* CFA is 8 more from this byte of each 16-byte slot on; 0 = it is the same in all of it. */
+	/* Of an x86-64 PLT, whose rule is rsp + 8 with nothing saved: from this byte of each
+	 * 16-byte slot on the CFA is 8 more. 0 = another rule. */
 	uint8_t plt_bound;
 	uint32_t next; /* with the same hash */
 };

@@ -767,6 +767,14 @@ static void cfi_source_keeps_the_plt_rule_of_binutils(void **state)
 		assert_string_equal(show(&f, TEXT_AT + slot + 11), "r7+16, at cfa-8, same");
 	}
 	end(&f);
+
+	/* With more than that the expression stays one. */
+	begin(&f, EM_X86_64);
+	cie = put_cie(&f.eh_frame, &(struct cie){.augmentation = "zRS"});
+	put_fde(&f.eh_frame, cie, TEXT_AT, 64, code, sizeof(code));
+	build(&f);
+	assert_string_equal(show(&f, TEXT_AT + 16), "exp 77, at cfa-8, same signal");
+	end(&f);
 }
 
 static void cfi_source_finds_signal_trampolines(void **state)
