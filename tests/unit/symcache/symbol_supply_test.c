@@ -117,6 +117,34 @@ static void built_file_is_found_by_the_next_process(void **state)
 	end(&f);
 }
 
+static void file_of_an_older_version_is_built_again(void **state)
+{
+	(void)state;
+	enum { AT_VERSION = 8 };
+	struct fixture f;
+	char path[PATH_MAX + 32], version = 1;
+	begin(&f);
+	build(&f, make_binary("first", false), SYMBOL_QUALITY_SYMTAB);
+	symbol_supply_wait(f.supply);
+	assert_named(&f, "first");
+	/* One without an unwind table, as it was made before there were any. */
+	snprintf(path, sizeof(path), "%s/737570706c79.sym", f.path);
+	FILE *file = fopen(path, "r+");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, AT_VERSION, SEEK_SET), 0);
+	assert_int_equal(fwrite(&version, 1, 1, file), 1);
+	fclose(file);
+	forget_outcome(&f);
+	assert_false(symbol_supply_find(f.supply, &f.id, SYMBOL_QUALITY_DYNSYM, &f.outcome));
+	build(&f, make_binary("second", false), SYMBOL_QUALITY_SYMTAB);
+	symbol_supply_wait(f.supply);
+	assert_named(&f, "second");
+	forget_outcome(&f);
+	assert_true(symbol_supply_find(f.supply, &f.id, SYMBOL_QUALITY_SYMTAB, &f.outcome));
+	assert_named(&f, "second");
+	end(&f);
+}
+
 static void failure_is_remembered_with_its_reason(void **state)
 {
 	(void)state;
@@ -203,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(built_file_is_found_by_the_next_process),
+		cmocka_unit_test(file_of_an_older_version_is_built_again),
 		cmocka_unit_test(failure_is_remembered_with_its_reason),
 		cmocka_unit_test(source_that_gave_nothing_better_is_not_tried_each_time),
 		cmocka_unit_test(build_that_was_lost_is_started_once_more),
