@@ -4,7 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
-ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench
+ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench unwind_table_bench
 echo "== perf.data to pprof, beside perf script and the bare walk of the records"
 /usr/bin/python3 "$here/convert_bench.py" "$build/perfpipe" "$build/tests/floor_bench" "$build/bench"
 echo "== reading and ordering alone"
@@ -18,3 +18,8 @@ libc=$(readelf -n "$(ldconfig -p | awk '/libc.so.6 .*x86-64/ {print $NF; exit}')
 debug=/usr/lib/debug/.build-id/$(echo "$libc" | cut -c1-2)/$(echo "$libc" | cut -c3-).debug
 [ -e "$debug" ] || debug=$build/perfpipe # without libc6-dbg
 "$build/tests/symbol_file_bench" "$debug"
+echo "== unwind tables, beside .eh_frame and .eh_frame_hdr"
+"$build/tests/unwind_table_bench" $(ls -d /lib/*-linux-gnu/libc.so.6 /usr/lib/*-linux-gnu/libstdc++.so.6 /usr/bin/git \
+	/bin/bash 2>/dev/null)
+find /usr/bin /usr/sbin /usr/lib -type f -size +20k \( -perm -100 -o -name '*.so*' \) -print0 |
+	xargs -0 "$build/tests/unwind_table_bench"
