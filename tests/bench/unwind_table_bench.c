@@ -58,7 +58,8 @@ static double time_finds(const struct unwind_table *table, const uint64_t *addre
 	for (unsigned round = 0; round < N_ROUNDS; round++) {
 		double start = cpu_seconds();
 		for (size_t i = 0; i < N_ADDRESSES; i++) {
-			const struct unwind_rule *rule = unwind_table_find(table, addresses[i & (n - 1)]);
+			const struct unwind_rule *rule =
+				unwind_table_find(table, addresses[i & (n - 1)]);
 			sum += rule ? (uint64_t)rule->cfa.offset : 1;
 		}
 		double seconds = cpu_seconds() - start;
