@@ -212,10 +212,7 @@ static void read_short_rule(const struct unwind_table *table, const uint8_t *byt
 					 bytes[UNWIND_RULE_AT_EXTRA]);
 }
 
-/*
- * Rules as they are handed out. Rule n has its form for the upper part of a PLT's slot at
- * n + n_rules; reserved is the bound between the parts, or MARK_NONE where there is no rule.
- */
+/* A rule as it is handed out; MARK_NONE where there is none, for a PLT the bound in its slots. */
 static bool read_rule(const struct unwind_table *table, const uint8_t *bytes,
 		      const uint8_t *wide_rules, uint32_t n_wide, struct unwind_rule *out)
 {
@@ -258,17 +255,40 @@ static struct error *check_expressions(const struct unwind_table *table)
 	return NULL;
 }
 
+static uint32_t count_plt_rules(const struct unwind_table *table, const uint8_t *rules)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < table->n_rules; i++)
+		n += rules[(size_t)i * table->rule_bytes] == UNWIND_SHAPE_PLT;
+	return n;
+}
+
+/*
+ * PLT rules have their form for the upper part of a slot behind all rules; which one it is stands
+ * in the reserved field, beside the bound between the parts.
+ */
 static struct error *read_rules(struct unwind_table *table, const uint8_t *rules,
 				const uint8_t *wide_rules, uint32_t n_wide)
 {
-	table->rules = mem_alloc(2 * (size_t)table->n_rules * sizeof(*table->rules));
+	uint32_t n_plt = count_plt_rules(table, rules);
+	if (n_plt >= MARK_NONE / UNWIND_PLT_SLOT_BYTES)
+		return damaged("PLT rules");
+	table->rules = mem_alloc(((size_t)table->n_rules + n_plt) * sizeof(*table->rules));
+	struct unwind_rule *upper = table->rules + table->n_rules;
 	for (uint32_t i = 0; i < table->n_rules; i++) {
 		struct unwind_rule *rule = &table->rules[i];
 		if (!read_rule(table, rules + (size_t)i * table->rule_bytes, wide_rules, n_wide,
 			       rule))
 			return damaged("rule");
-		table->rules[table->n_rules + i] = *rule;
-		table->rules[table->n_rules + i].cfa.offset += UNWIND_PLT_PUSHED_BYTES;
+		if (!rule->reserved || rule->reserved == MARK_NONE)
+			continue;
+		*upper = *rule;
+		upper->cfa.offset += UNWIND_PLT_PUSHED_BYTES;
+		upper->reserved = 0;
+		rule->reserved =
+			(uint16_t)(rule->reserved |
+				   (upper - table->rules - table->n_rules) * UNWIND_PLT_SLOT_BYTES);
+		upper++;
 	}
 	return NULL;
 }
@@ -444,7 +464,9 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *table, ui
 		return rule;
 	if (rule->reserved == MARK_NONE)
 		return NULL;
-	return svma % UNWIND_PLT_SLOT_BYTES < rule->reserved ? rule : rule + table->n_rules;
+	bool is_upper = svma % UNWIND_PLT_SLOT_BYTES >= rule->reserved % UNWIND_PLT_SLOT_BYTES;
+	return is_upper ? &table->rules[table->n_rules + rule->reserved / UNWIND_PLT_SLOT_BYTES]
+			: rule;
 }
 
 const uint8_t *unwind_table_expression(const struct unwind_table *table, int32_t offset,
