@@ -109,7 +109,7 @@ const char *unwind_state_text(enum unwind_state state)
 	case UNWIND_FAILED:
 		return "unwind table could not be made";
 	case UNWIND_NO_TABLE:
-		return "no call frame information";
+		return "no call frame information that can be used";
 	}
 	return "unknown";
 }

@@ -135,7 +135,8 @@ enum unwind_state {
 	UNWIND_PENDING,	  /* being made */
 	UNWIND_NO_FILE,	  /* the binary is not at hand: see module_get_state */
 	UNWIND_FAILED,	  /* could not be made: see module_failure */
-	UNWIND_NO_TABLE,  /* the binary has no call frame information, or is of another machine */
+	UNWIND_NO_TABLE,  /* the binary has no call frame information, or none that can be used:
+			     of another machine, over a limit */
 };
 const char *unwind_state_text(enum unwind_state state);
 /*

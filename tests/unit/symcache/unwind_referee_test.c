@@ -346,12 +346,59 @@ static void tables_of_odd_programs_are_those_of_readelf(void **state)
 	temp_dir_fini(&dir);
 }
 
+static void vdso_has_a_table(void **state)
+{
+	(void)state;
+	struct symcache *cache =
+		symcache_new(&(struct symcache_config){.is_live = true, .no_cache = true});
+	struct module *module =
+		symcache_module(cache, &(struct module_query){.path = "[vdso]", .pid = getpid()});
+	if (module_get_state(module) != MODULE_OK) {
+		symcache_free(cache);
+		skip();
+	}
+	symcache_prepare(cache, &module, 1, NULL, NULL);
+	enum unwind_state unwind_state;
+	const struct unwind_table *table = module_unwind(module, &unwind_state);
+	assert_int_equal(unwind_state, UNWIND_READY);
+	assert_true(table->n_rows > 1);
+	symcache_free(cache);
+}
+
+static void file_without_code_has_no_table(void **state)
+{
+	(void)state;
+	struct symcache *cache =
+		symcache_new(&(struct symcache_config){.trust_paths = true, .no_cache = true});
+	struct module *missing =
+		symcache_module(cache, &(struct module_query){.path = "/nowhere/at/all"});
+	struct temp_dir dir;
+	char path[PATH_MAX];
+	temp_dir_init(&dir);
+	enum unwind_state unwind_state;
+	if (build(dir.path, "data", "echo 'int x = 1;' | cc -x c -c -")) {
+		/* A relocatable file: nothing runs there. */
+		snprintf(path, sizeof(path), "%s/data", dir.path);
+		struct module *module =
+			symcache_module(cache, &(struct module_query){.path = path});
+		symcache_prepare(cache, &module, 1, NULL, NULL);
+		assert_null(module_unwind(module, &unwind_state));
+		assert_int_equal(unwind_state, UNWIND_NO_TABLE);
+	}
+	assert_null(module_unwind(missing, &unwind_state));
+	assert_int_equal(unwind_state, UNWIND_NO_FILE);
+	temp_dir_fini(&dir);
+	symcache_free(cache);
+}
+
 int main(void)
 {
 	require_readelf();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_of_installed_binaries_are_those_of_readelf),
 		cmocka_unit_test(tables_of_odd_programs_are_those_of_readelf),
+		cmocka_unit_test(vdso_has_a_table),
+		cmocka_unit_test(file_without_code_has_no_table),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
