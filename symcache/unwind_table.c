@@ -163,6 +163,7 @@ static bool read_wide_rule(const struct unwind_table *table, const uint8_t *byte
 	return (out->cfa.kind == UNWIND_REGISTER || out->cfa.kind == UNWIND_EXPRESSION) &&
 	       is_good_value(table, &out->cfa) && is_good_value(table, &out->return_address) &&
 	       is_good_value(table, &out->frame_pointer) && is_good_value(table, &out->extra) &&
+	       out->return_address.kind != UNWIND_SAME &&
 	       out->extra_register < UNWIND_N_REGISTERS && !out->reserved;
 }
 

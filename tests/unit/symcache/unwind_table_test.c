@@ -94,6 +94,8 @@ static uint32_t random_rule(struct unwind_model *model)
 		rule.cfa = random_value(model, true);
 		if (random_below(4))
 			rule.return_address = random_value(model, false);
+		if (rule.return_address.kind == UNWIND_SAME)
+			rule.return_address.kind = UNWIND_UNDEFINED;
 		rule.frame_pointer = random_value(model, false);
 		rule.flags = (uint8_t)(random_below(4) ? 0 : random_below(8));
 	}
@@ -252,6 +254,27 @@ static void unwind_table_without_rows_knows_nothing(void **state)
 	unwind_model_fini(&model);
 }
 
+static void unwind_table_refuses_a_return_address_that_is_the_same(void **state)
+{
+	(void)state;
+	struct unwind_model model;
+	struct unwind_table table;
+	struct unwind_rule rule = plain;
+	size_t n;
+	unwind_model_init(&model, UNWIND_X86_64);
+	rule.flags = UNWIND_SIGNAL_FRAME; /* makes it a wide rule */
+	rule.return_address = (struct unwind_value){.kind = UNWIND_SAME};
+	fill(&model, &rule, 0, 16);
+	assert_null(unwind_model_row(&model, 32, UNWIND_RULE_NONE));
+	uint8_t *bytes = write_table(&model, &n);
+	/* A walk would stay where it is for ever. */
+	struct error *err = unwind_table_open(bytes, n, &table);
+	assert_int_equal(error_get_code(err), ERROR_BAD_DATA);
+	error_free(err);
+	free(bytes);
+	unwind_model_fini(&model);
+}
+
 static void unwind_table_hands_out_expressions(void **state)
 {
 	(void)state;
@@ -344,6 +367,7 @@ int main(void)
 		cmocka_unit_test(unwind_table_is_the_same_each_time),
 		cmocka_unit_test(unwind_table_keeps_frequent_rows_once),
 		cmocka_unit_test(unwind_table_without_rows_knows_nothing),
+		cmocka_unit_test(unwind_table_refuses_a_return_address_that_is_the_same),
 		cmocka_unit_test(unwind_table_hands_out_expressions),
 		cmocka_unit_test(unwind_table_survives_every_flipped_byte_and_cut),
 	};
