@@ -29,6 +29,7 @@ struct converter {
 	struct deferred_table deferred;
 
 	struct window window;
+	struct user_stack user_stacks;
 	struct converter_totals totals;
 	struct converter_totals published;    /* as far as base/stats was told */
 	struct converter_totals window_start; /* when the last window ended */
@@ -45,6 +46,9 @@ struct converter *converter_new(const struct converter_config *config,
 	window_init(&converter->window, source, config->event, config->labels,
 		    &converter->scene.processes, &converter->scene.kernel,
 		    &converter->scene.images);
+	user_stack_init(&converter->user_stacks, source, &converter->scene.images, cache,
+			config->may_wait);
+	converter->window.user_stacks = &converter->user_stacks;
 	return converter;
 }
 
@@ -54,6 +58,7 @@ void converter_free(struct converter *converter)
 		return;
 	deferred_fini(&converter->deferred);
 	window_fini(&converter->window);
+	user_stack_fini(&converter->user_stacks);
 	scene_fini(&converter->scene);
 	mem_free(converter);
 }
@@ -115,8 +120,8 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 		converter->totals.filtered++;
 		return;
 	}
-	converter->totals.user_stacks_skipped += sample->stack_bytes != 0;
-	if (UNLIKELY(waits_for_user_part(converter, sample))) {
+	/* A copied stack is the user part, here and now. */
+	if (UNLIKELY(waits_for_user_part(converter, sample) && !user_stack_is_there(sample))) {
 		uint64_t cookie =
 			sample_u64(sample->chain, (size_t)sample->n_chain - 1, source->is_swapped);
 		deferred_add(&converter->deferred, record, sample->tid, cookie, finish_deferred,
@@ -215,6 +220,12 @@ static bool feed_side_band(struct converter *converter, const struct perf_record
 	}
 }
 
+/* Unwound ones that did not get to the thread's start. */
+static uint64_t count_cut(const struct user_stack_totals *totals)
+{
+	return totals->unwound - totals->stops[UNWIND_STOP_END];
+}
+
 /* Tells base/stats what the totals grew by. */
 static void publish(struct converter *converter)
 {
@@ -227,7 +238,9 @@ static void publish(struct converter *converter)
 	stats_add(STAT_SAMPLES_LOST, t->lost_samples - p->lost_samples);
 	stats_add(STAT_EVENTS_LOST, t->lost_events - p->lost_events);
 	stats_add(STAT_THROTTLED, t->throttled - p->throttled);
-	stats_add(STAT_USER_STACKS_SKIPPED, t->user_stacks_skipped - p->user_stacks_skipped);
+	stats_add(STAT_USER_STACKS_UNWOUND, t->user_stacks.unwound - p->user_stacks.unwound);
+	stats_add(STAT_USER_STACKS_CUT, count_cut(&t->user_stacks) - count_cut(&p->user_stacks));
+	stats_add(STAT_USER_STACKS_SKIPPED, t->user_stacks.skipped - p->user_stacks.skipped);
 	stats_add(STAT_RECORDS_UNKNOWN, t->unknown_records - p->unknown_records);
 	stats_add(STAT_RECORDS_MALFORMED, t->malformed_records - p->malformed_records);
 	converter->published = converter->totals;
@@ -247,6 +260,7 @@ struct error *converter_feed(void *context, const struct perf_record *records, s
 	}
 	window_flush(&converter->window);
 	totals->written = converter->window.n_written;
+	totals->user_stacks = converter->user_stacks.totals;
 	stats_add(STAT_RECORDS_READ, n);
 	publish(converter);
 	return NULL;
@@ -305,7 +319,9 @@ static void add_count_comments(const struct converter *converter)
 		{"dropped_no_event", t->no_event - w->no_event},
 		{"left_out", t->filtered - w->filtered},
 		{"throttled", t->throttled - w->throttled},
-		{"user_stacks_not_unwound", t->user_stacks_skipped - w->user_stacks_skipped},
+		{"user_stacks_unwound", t->user_stacks.unwound - w->user_stacks.unwound},
+		{"user_stacks_by_frame_pointers", t->user_stacks.outdone - w->user_stacks.outdone},
+		{"user_stacks_not_unwound", t->user_stacks.skipped - w->user_stacks.skipped},
 	};
 	add_comment(profile, mem_format("samples: %" PRIu64 " taken, %" PRIu64 " written",
 					t->taken - w->taken, t->written - w->written));
@@ -313,6 +329,20 @@ static void add_count_comments(const struct converter *converter)
 		if (counts[i].n)
 			add_comment(profile,
 				    mem_format("%s: %" PRIu64, counts[i].name, counts[i].n));
+	}
+}
+
+/* Why unwinding ended before the thread's start. */
+static void add_cut_comments(const struct converter *converter)
+{
+	const struct user_stack_totals *t = &converter->totals.user_stacks,
+				       *w = &converter->window_start.user_stacks;
+	for (int stop = UNWIND_STOP_END + 1; stop < UNWIND_STOP_N; stop++) {
+		if (t->stops[stop] > w->stops[stop])
+			add_comment(converter->window.profile,
+				    mem_format("user_stacks_cut, %s: %" PRIu64,
+					       unwind_stop_text((enum unwind_stop)stop),
+					       t->stops[stop] - w->stops[stop]));
 	}
 }
 
@@ -361,6 +391,7 @@ static void add_comments(const struct converter *converter)
 		add_command_comment(profile, source->cmdline);
 	add_event_comments(converter);
 	add_count_comments(converter);
+	add_cut_comments(converter);
 	add_trusted_files(converter);
 }
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/perf_record.h"
 #include "converter/survey.h"
+#include "converter/user_stack.h"
 #include "proto/profile.h"
 #include "symcache/symcache.h"
 
@@ -46,6 +47,7 @@ struct converter_config {
 	const char *main_path;	 /* executable to list first, NULL = the most sampled one */
 	uint64_t exclude_pid;	 /* samples of this process are left out and counted; 0 = none */
 	size_t memory_cap_bytes; /* of the window; 0 = none */
+	bool may_wait; /* feeding may wait until the unwind tables of a process are made */
 };
 
 /* source and cache are borrowed and outlive the converter; source may still grow (pipe mode). */
@@ -66,7 +68,7 @@ struct converter_totals {
 	uint64_t filtered;
 	uint64_t lost_events, lost_samples; /* never added up: they overlap */
 	uint64_t throttled;
-	uint64_t user_stacks_skipped;
+	struct user_stack_totals user_stacks;
 	uint64_t unknown_records, malformed_records;
 	uint64_t frames[SYMBOL_REASON_N]; /* distinct locations by outcome */
 	uint64_t n_locations;

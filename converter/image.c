@@ -87,6 +87,7 @@ void image_table_init(struct image_table *table)
 	add(table, IMAGE_HYPERVISOR, "[hypervisor]");
 	add(table, IMAGE_UNMAPPED, "[unmapped]");
 	add(table, IMAGE_BROKEN, "[broken stack]");
+	add(table, IMAGE_CUT, "[stack cut]");
 	add(table, IMAGE_SPECIAL, "[more files]");
 }
 
@@ -213,6 +214,33 @@ void image_open(struct image *image, const struct perf_source_info *source, stru
 		.recorded_at_ns = source->is_live ? 0 : source->recorded_at_ns,
 	};
 	image->module = symcache_module(cache, &query);
+}
+
+enum { PAGE_BYTES = 4096 };
+
+/*
+ * Linkers let segments share a page of the file (lld: headers up to 0x6c0, text from 0x6d0), so the
+ * exact one is looked for first, then by pages.
+ */
+const struct load_segment *image_find_segment(const struct image *image, uint64_t offset)
+{
+	if (!image->module)
+		return NULL;
+	size_t n;
+	const struct load_segment *segments = module_segments(image->module, &n);
+	const struct load_segment *by_page = NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct load_segment *segment = &segments[i];
+		if (!segment->is_executable)
+			continue;
+		uint64_t end = segment->file_offset + segment->file_bytes;
+		if (offset >= segment->file_offset && offset < end)
+			return segment;
+		if (offset >= (segment->file_offset & -(uint64_t)PAGE_BYTES) &&
+		    offset < ((end + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES))
+			by_page = segment;
+	}
+	return by_page;
 }
 
 bool image_is_anonymous(const struct image *image)

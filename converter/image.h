@@ -28,6 +28,8 @@ enum image_kind {
 	IMAGE_UNMAPPED, /* no mapping covers the address */
 	IMAGE_BROKEN, /* stands for caller addresses that lie in no mapping: the chain is not to be
 			 trusted there */
+	IMAGE_CUT,    /* stands for the callers that unwinding could not reach: address = an enum
+			 unwind_stop */
 };
 
 struct image {
@@ -53,6 +55,7 @@ enum {
 	IMAGE_INDEX_HYPERVISOR,
 	IMAGE_INDEX_UNMAPPED,
 	IMAGE_INDEX_BROKEN,
+	IMAGE_INDEX_CUT,
 	IMAGE_INDEX_OVERFLOW, /* all that came after IMAGE_MAX others */
 	IMAGE_N_FIXED,
 };
@@ -100,6 +103,11 @@ void image_table_adopt_build_ids(struct image_table *table, const struct perf_so
  * that are not files, and nothing twice.
  */
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache);
+/*
+ * The executable segment whose pages hold a file offset, when the file is at hand; NULL if there is
+ * none.
+ */
+const struct load_segment *image_find_segment(const struct image *image, uint64_t offset);
 /* Whether the file was asked for and could not be reached; another process may still show it. */
 bool image_is_missed(const struct image *image);
 /* Whether the path stands for anonymous memory that huge-page tools put where a file was. */

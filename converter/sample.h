@@ -24,6 +24,8 @@ struct sample {
 
 	uint64_t n_chain;
 	const uint8_t *chain; /* n_chain u64 */
+	uint8_t cut;	      /* chain is one that user_stack.h made: why it ends early, an enum
+				 unwind_stop; 0 = it does not */
 
 	uint32_t raw_bytes;
 	const uint8_t *raw;

@@ -13,7 +13,8 @@ enum mode {
 	MODE_USER,
 	MODE_GUEST_KERNEL,
 	MODE_GUEST_USER,
-	MODE_HYPERVISOR
+	MODE_HYPERVISOR,
+	MODE_CUT /* no address at all, but an enum unwind_stop */
 };
 
 void stack_builder_init(struct stack_builder *builder, struct image_table *images,
@@ -115,6 +116,9 @@ static struct location locate(const struct stack_builder *builder,
 		return location;
 	case MODE_HYPERVISOR:
 		location.image = IMAGE_INDEX_HYPERVISOR;
+		return location;
+	case MODE_CUT:
+		location.image = IMAGE_INDEX_CUT;
 		return location;
 	case MODE_UNKNOWN:
 	case MODE_USER:
@@ -291,6 +295,8 @@ struct stack_chain stack_read(struct stack_builder *builder, const struct stack_
 	}
 	if (builder->n_frames == chain.first)
 		push(builder, input, mode_of_misc(input->misc), sample->ip, false);
+	if (sample->cut)
+		push(builder, input, MODE_CUT, sample->cut, false);
 	chain.n = builder->n_frames - chain.first;
 	return chain;
 }

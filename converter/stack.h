@@ -3,7 +3,8 @@
  * A sample's call chain → a stack of the profile. Context markers switch between kernel, user,
  * guest and hypervisor; return addresses become the address of the call (less 1); LBR call stacks
  * take the place of the user part when they reach further; callers outside all mappings become one
- * "[broken stack]" frame each run.
+ * "[broken stack]" frame each run. A copied stack that could not be unwound to its end gets a last
+ * frame that says why.
  */
 #pragma once
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "converter/symbolize.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "base/mem.h"
+#include "converter/unwind.h"
 
 struct symbolizer {
 	const struct symbolize_input *input;
@@ -52,28 +54,6 @@ static uint32_t intern_path(const struct symbolizer *s, const char *path)
 }
 
 enum { PAGE_BYTES = 4096 };
-
-/*
- * The segment whose pages hold a file offset. Linkers let segments share a page of the file (lld:
- * headers up to 0x6c0, text from 0x6d0), so the exact one is looked for first, then by pages.
- */
-static const struct load_segment *find_segment(const struct load_segment *segments, size_t n,
-					       uint64_t offset)
-{
-	const struct load_segment *by_page = NULL;
-	for (size_t i = 0; i < n; i++) {
-		const struct load_segment *seg = &segments[i];
-		if (!seg->is_executable)
-			continue;
-		uint64_t end = seg->file_offset + seg->file_bytes;
-		if (offset >= seg->file_offset && offset < end)
-			return seg;
-		if (offset >= (seg->file_offset & -(uint64_t)PAGE_BYTES) &&
-		    offset < ((end + PAGE_BYTES - 1) & -(uint64_t)PAGE_BYTES))
-			by_page = seg;
-	}
-	return by_page;
-}
 
 /* Text of an ELF file that we have: the address in the ELF, and its PT_LOAD as mapping. */
 static uint32_t place_in_segment(struct symbolizer *s, uint32_t image_index, struct module *module,
@@ -246,9 +226,7 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 	const struct symbolize_input *input = s->input;
 	struct image *image = get_image(s, image_index);
 	image_open(image, input->source, input->cache);
-	size_t n_segments;
-	const struct load_segment *segments = module_segments(image->module, &n_segments);
-	const struct load_segment *segment = find_segment(segments, n_segments, address);
+	const struct load_segment *segment = image_find_segment(image, address);
 	s->result.reason = SYMBOL_NO_FILE;
 	if (segment) {
 		uint32_t mapping =
@@ -267,6 +245,16 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 	else if (image->kind == IMAGE_VDSO)
 		name_location(s, index, "[vdso]");
 	return s->result.reason;
+}
+
+/* "[stack cut: copied stack too short]" */
+static void name_cut(struct symbolizer *s, uint32_t index, const struct location *location)
+{
+	char name[80];
+	snprintf(name, sizeof(name), "[stack cut: %s]",
+		 unwind_stop_text((enum unwind_stop)location->address));
+	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location->image);
+	name_location(s, index, name);
 }
 
 static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index)
@@ -289,6 +277,9 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 		s->input->profile->locations.items[index].mapping =
 			place_at_runtime(s, location->image);
 		name_location(s, index, "[anon]");
+		return SYMBOL_NO_FILE;
+	case IMAGE_CUT:
+		name_cut(s, index, location);
 		return SYMBOL_NO_FILE;
 	case IMAGE_SPECIAL:
 	case IMAGE_GUEST_KERNEL:

@@ -3,6 +3,8 @@
 #include "converter/unwind.h"
 
 #include "base/compiler.h"
+#include "base/hash_map.h"
+#include "base/mem.h"
 
 const char *unwind_stop_text(enum unwind_stop stop)
 {
@@ -17,6 +19,17 @@ const char *unwind_stop_text(enum unwind_stop stop)
 		[UNWIND_STOP_DEPTH] = "too deep",
 	};
 	return texts[stop];
+}
+
+void unwind_cache_init(struct unwind_cache *cache)
+{
+	cache->slots = mem_zalloc(UNWIND_CACHE_SLOTS, sizeof(*cache->slots));
+}
+
+void unwind_cache_fini(struct unwind_cache *cache)
+{
+	mem_free(cache->slots);
+	*cache = (struct unwind_cache){0};
 }
 
 struct machine {
@@ -185,42 +198,96 @@ static bool step_by_frame_pointer(struct unwind_walk *walk, const struct machine
 	return true;
 }
 
+/* What is known of the code of one frame. */
+struct step {
+	const struct unwind_table *table;
+	const struct unwind_rule *rule; /* NULL: none */
+	enum unwind_stop without;
+};
+
+/* False: no mapping is there. */
+static bool search(struct unwind_walk *walk, uint64_t vaddr, struct unwind_place *place,
+		   struct step *out)
+{
+	if (vaddr - place->start >= place->end - place->start &&
+	    !walk->locate(walk->context, vaddr, place)) {
+		*place = (struct unwind_place){0};
+		return false;
+	}
+	out->table = place->table;
+	out->rule = place->table ? unwind_table_find(place->table, vaddr - place->bias) : NULL;
+	out->without = place->table ? UNWIND_STOP_NO_RULE : place->without;
+	return true;
+}
+
+/* As search, by way of the cache. What has no rule may have one later and is not kept. */
+static bool find_step(struct unwind_walk *walk, uint64_t vaddr, struct unwind_place *place,
+		      struct step *out)
+{
+	if (!walk->cache)
+		return search(walk, vaddr, place, out);
+	uint64_t hash = hash_mix(vaddr ^ walk->generation << 40);
+	struct unwind_cache_slot *slot = &walk->cache->slots[hash % UNWIND_CACHE_SLOTS];
+	if (LIKELY(slot->vaddr == vaddr && slot->generation == walk->generation)) {
+		out->table = slot->table;
+		out->rule = slot->rule;
+		return true;
+	}
+	if (!search(walk, vaddr, place, out))
+		return false;
+	if (out->rule)
+		*slot = (struct unwind_cache_slot){vaddr, walk->generation, out->table, out->rule};
+	return true;
+}
+
+/*
+ * A frame pointer of 0 is how both ABIs mark the outermost frame; where it was not used as one so
+ * far it is any number.
+ */
+static bool is_outermost(const struct unwind_walk *walk, const struct machine *machine,
+			 bool is_by_frame_pointer)
+{
+	return is_by_frame_pointer && is_known(&walk->registers, machine->fp) &&
+	       !walk->registers.values[machine->fp];
+}
+
 void unwind_walk(struct unwind_walk *walk)
 {
 	const struct machine *machine = &machines[walk->machine];
 	struct unwind_place place = {0};
-	bool is_exact = true;
+	struct step step = {0};
+	bool is_exact = true, is_by_frame_pointer = false;
 	walk->n = walk->n_by_frame_pointer = 0;
 	for (;;) {
 		uint64_t pc = walk->registers.values[machine->pc];
-		uint64_t vaddr = pc - !is_exact;
 		if (!pc) {
 			walk->stop = UNWIND_STOP_END;
 			return;
 		}
-		if (vaddr - place.start >= place.end - place.start &&
-		    !walk->locate(walk->context, vaddr, &place)) {
+		if (UNLIKELY(!find_step(walk, pc - !is_exact, &place, &step))) {
 			/* The sampled address itself is a frame wherever it is. */
 			if (!walk->n)
 				walk->frames[walk->n++] = (struct unwind_frame){pc, true};
 			walk->stop = UNWIND_STOP_NO_MAP;
 			return;
 		}
-		if (walk->n == UNWIND_MAX_FRAMES) {
+		if (UNLIKELY(walk->n == UNWIND_MAX_FRAMES)) {
 			walk->stop = UNWIND_STOP_DEPTH;
 			return;
 		}
 		walk->frames[walk->n++] = (struct unwind_frame){pc, is_exact};
-		const struct unwind_rule *rule =
-			place.table ? unwind_table_find(place.table, vaddr - place.bias) : NULL;
-		if (LIKELY(rule)) {
-			if (!step_by_rule(walk, machine, place.table, rule))
+		if (LIKELY(step.rule)) {
+			if (!step_by_rule(walk, machine, step.table, step.rule))
 				return;
-			is_exact = rule->flags & UNWIND_SIGNAL_FRAME;
+			is_exact = step.rule->flags & UNWIND_SIGNAL_FRAME;
+			is_by_frame_pointer = false;
 		} else if (step_by_frame_pointer(walk, machine)) {
 			is_exact = false;
+			is_by_frame_pointer = true;
 		} else {
-			walk->stop = place.table ? UNWIND_STOP_NO_RULE : place.without;
+			walk->stop = is_outermost(walk, machine, is_by_frame_pointer)
+					     ? UNWIND_STOP_END
+					     : step.without;
 			return;
 		}
 	}

@@ -39,6 +39,22 @@ typedef bool (*unwind_locate_fn)(void *context, uint64_t vaddr, struct unwind_pl
 
 enum { UNWIND_MAX_FRAMES = 1024 };
 
+/*
+ * Rules that were found lately, so that most frames cost one load instead of two searches;
+ * direct-mapped by address and space. The tables outlive it.
+ */
+enum { UNWIND_CACHE_SLOTS = 1 << 12 };
+struct unwind_cache_slot {
+	uint64_t vaddr, generation; /* generation 0 = free */
+	const struct unwind_table *table;
+	const struct unwind_rule *rule;
+};
+struct unwind_cache {
+	struct unwind_cache_slot *slots;
+};
+void unwind_cache_init(struct unwind_cache *cache);
+void unwind_cache_fini(struct unwind_cache *cache);
+
 struct unwind_frame {
 	uint64_t pc;
 	bool is_exact; /* where the CPU was, not where a call returns to */
@@ -51,6 +67,8 @@ struct unwind_walk {
 	struct unwind_memory stack;
 	unwind_locate_fn locate;
 	void *context;
+	struct unwind_cache *cache; /* NULL = none */
+	uint64_t generation;	    /* of the mappings; not 0 with a cache */
 	/* The result, leaf first. */
 	struct unwind_frame frames[UNWIND_MAX_FRAMES];
 	uint32_t n;

@@ -78,9 +78,27 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 	/* An odd secret number: no input can be built to make two contexts one. */
 	uint64_t odd = window->chains.seed | 1;
 	uint64_t place = hash_mix(item->sample.ip ^ thread->process->space->generation * odd);
-	uint64_t row = (uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16;
+	uint64_t row =
+		(uint64_t)item->label_set << 32 | (uint64_t)item->misc << 16 | item->sample.cut;
 	row ^= (uint64_t)window->columns.first_column[item->event_index] * odd;
 	return hash_mix(place ^ row ^ kernel_space_generation(window->kernel) * odd);
+}
+
+/* The sample's place, which is another one when the group had to be flushed for room. */
+static struct window_sample *unwind(struct window *window, struct window_sample *item,
+				    const struct perf_record *record,
+				    const struct address_space *space)
+{
+	if (window->n_group && !user_stack_has_room(window->user_stacks, &item->sample)) {
+		window_flush(window);
+		window->group[0].sample = item->sample;
+		item = &window->group[0];
+	}
+	if (!window->n_group)
+		user_stack_reset(window->user_stacks);
+	user_stack_unwind(window->user_stacks, &window->source->events[record->event_index].attr,
+			  space, record->misc, &item->sample);
+	return item;
 }
 
 void window_add(struct window *window, const struct perf_record *record)
@@ -97,15 +115,17 @@ void window_add(struct window *window, const struct perf_record *record)
 		sample = &item->sample;
 		thread = process_table_thread(window->processes, sample->pid, sample->tid);
 	}
+	if (user_stack_is_there(sample) && window->user_stacks)
+		item = unwind(window, item, record, thread->process->space);
 	window->n_group++;
 	item->event_index = record->event_index;
 	item->misc = record->misc;
-	item->label_set = labeler_label(&window->labeler, thread, sample);
+	item->label_set = labeler_label(&window->labeler, thread, &item->sample);
 	/* An LBR stack is made of branches too, which the cache does not know. */
-	item->is_cached = !has_lbr_stack(window, sample, record->event_index);
+	item->is_cached = !has_lbr_stack(window, &item->sample, record->event_index);
 	if (item->is_cached) {
-		item->hash = chain_cache_hash(&window->chains, sample->chain,
-					      (size_t)sample->n_chain * sizeof(uint64_t),
+		item->hash = chain_cache_hash(&window->chains, item->sample.chain,
+					      (size_t)item->sample.n_chain * sizeof(uint64_t),
 					      chain_context(window, item, thread));
 		chain_cache_prefetch(&window->chains, item->hash);
 	}

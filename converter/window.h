@@ -23,6 +23,7 @@
 #include "converter/process.h"
 #include "converter/sample.h"
 #include "converter/stack.h"
+#include "converter/user_stack.h"
 #include "proto/profile.h"
 
 enum { WINDOW_GROUP = 32 };
@@ -51,6 +52,7 @@ struct window {
 	struct location_table locations;
 	struct chain_cache chains;
 	struct stack_builder stacks;
+	struct user_stack *user_stacks; /* unwinds copied ones; NULL: they are left alone */
 	struct labeler labeler;
 	uint64_t first_ns, last_ns; /* of its samples; 0 = none with a time yet */
 	uint64_t n_written;	    /* samples in the profile, over all windows */

@@ -223,14 +223,26 @@ struct error *conversion_options_check(const struct conversion_options *options)
 	return err;
 }
 
+/* A pipe tells of its events later. */
+static bool may_have_user_stacks(const struct perf_source_info *info)
+{
+	for (uint32_t e = 0; e < info->n_events; e++) {
+		if (info->events[e].attr.sample_type & PERF_SAMPLE_STACK_USER)
+			return true;
+	}
+	return !info->n_events;
+}
+
 void conversion_open(struct conversion *conversion, const struct conversion_options *options,
 		     const struct perf_source_info *info)
 {
 	struct symcache_config symbols = options->symbols;
 	symbols.is_live = info->is_live;
+	symbols.wants_unwind = may_have_user_stacks(info);
 	struct converter_config config = {.labels = options->labels,
 					  .event = options->event,
-					  .main_path = options->main_path};
+					  .main_path = options->main_path,
+					  .may_wait = true};
 	conversion->is_live = info->is_live;
 	conversion->has_names = !symbols.no_symbols;
 	conversion->cache = symcache_new(&symbols);
@@ -325,6 +337,30 @@ static void detail_names(const struct cli *cli, const struct converter_totals *t
 	}
 }
 
+static void detail_user_stacks(const struct cli *cli, const struct user_stack_totals *totals)
+{
+	if (totals->unwound)
+		message_detail(&cli->message,
+			       "%" PRIu64 " user stacks unwound, %" PRIu64 " frames, %" PRIu64
+			       " of them by frame pointers",
+			       totals->unwound, totals->frames, totals->by_frame_pointer);
+	for (int stop = 0; stop < UNWIND_STOP_N; stop++) {
+		if (totals->stops[stop])
+			message_detail(&cli->message, "%" PRIu64 " ended: %s", totals->stops[stop],
+				       unwind_stop_text((enum unwind_stop)stop));
+	}
+	if (totals->contested)
+		message_detail(&cli->message,
+			       "%" PRIu64 " had a chain of frame pointers as well, which reached "
+			       "further in %" PRIu64,
+			       totals->contested, totals->outdone);
+	if (totals->skipped)
+		message_detail(&cli->message,
+			       "%" PRIu64 " user stacks not unwound: 32-bit code, another "
+			       "architecture, or no registers",
+			       totals->skipped);
+}
+
 struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
 				struct pipeline_losses losses, struct profile **out)
 {
@@ -342,6 +378,7 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	if (totals->frames[SYMBOL_HIDDEN] && !conversion->is_live)
 		message_warning(&cli->message, 103, "kernel names are hidden from this user", NULL);
 	detail_names(cli, totals);
+	detail_user_stacks(cli, &totals->user_stacks);
 	if (conversion->has_names)
 		unnamed_state(&cli->message, profile, conversion->cache,
 			      totals->frames[SYMBOL_OTHER_KERNEL] != 0);
