@@ -76,6 +76,17 @@ const char *collector_feature_name(uint8_t feature);
 
 enum collector_scope { COLLECTOR_SYSTEM, COLLECTOR_PIDS, COLLECTOR_CGROUP, COLLECTOR_COMMAND };
 
+/* What comes with a sample to tell its callers. */
+enum collector_call_graph {
+	COLLECTOR_CALL_GRAPH_FP,    /* the chain of frame pointers */
+	COLLECTOR_CALL_GRAPH_DWARF, /* a copy of the user stack instead of the user part */
+	COLLECTOR_CALL_GRAPH_AUTO,  /* both */
+	COLLECTOR_CALL_GRAPH_NONE,
+};
+/* Bytes of a copied user stack: a multiple of 8; the kernel takes no more, as a record has 64 KiB.
+ */
+enum { COLLECTOR_STACK_BYTES_DEFAULT = 32 << 10, COLLECTOR_STACK_BYTES_MAX = 65528 };
+
 struct collector_live_options {
 	enum collector_scope scope;
 	const pid_t *pids; /* COLLECTOR_PIDS: each with its threads and later children */
@@ -86,9 +97,13 @@ struct collector_live_options {
 	uint32_t frequency_hz; /* 0 = 99 */
 	uint64_t period;       /* not 0: by count instead of frequency */
 	uint64_t ring_bytes;   /* per CPU, 0 = default; halved while the kernel refuses */
-	bool is_user_only;     /* exclude_kernel even where the kernel part is allowed */
-	bool watch_execs;      /* exec watch: argv of every new program (see exec_watch.h) */
-	bool exclude_self;     /* drop samples of this process */
+	enum collector_call_graph call_graph;
+	uint32_t stack_bytes; /* DWARF and AUTO; 0 = COLLECTOR_STACK_BYTES_DEFAULT */
+	/* Records of mappings without code too: perf unwinds copied stacks with their help. */
+	bool has_data_maps;
+	bool is_user_only; /* exclude_kernel even where the kernel part is allowed */
+	bool watch_execs;  /* exec watch: argv of every new program (see exec_watch.h) */
+	bool exclude_self; /* drop samples of this process */
 };
 
 struct error *collector_open_live(const struct collector_live_options *options,

@@ -405,6 +405,33 @@ static bool is_clock(const struct perf_event_attr *attr)
 						    attr->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
+/*
+ * Those that unwind rules use, without segments: what perf asks for too, which is what readers of
+ * perf.data expect (arch/ARCH/include/uapi/asm/perf_regs.h).
+ */
+#if defined(__x86_64__)
+static const uint64_t user_registers = 0xff0fff;
+#elif defined(__aarch64__)
+static const uint64_t user_registers = ((uint64_t)1 << 33) - 1;
+#else
+static const uint64_t user_registers = 0; /* which the kernel refuses */
+#endif
+
+static void set_call_graph(struct perf_event_attr *attr, const struct event_attr_sampling *sampling)
+{
+	if (sampling->call_graph == COLLECTOR_CALL_GRAPH_NONE)
+		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+	if (sampling->call_graph != COLLECTOR_CALL_GRAPH_DWARF &&
+	    sampling->call_graph != COLLECTOR_CALL_GRAPH_AUTO)
+		return;
+	attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	attr->sample_regs_user = user_registers;
+	attr->sample_stack_user =
+		sampling->stack_bytes ? sampling->stack_bytes : COLLECTOR_STACK_BYTES_DEFAULT;
+	perf_attr_set(attr, PERF_ATTR_EXCLUDE_CALLCHAIN_USER,
+		      sampling->call_graph == COLLECTOR_CALL_GRAPH_DWARF);
+}
+
 void event_attr_set_sampling(struct perf_event_attr *attr,
 			     const struct event_attr_sampling *sampling)
 {
@@ -423,6 +450,7 @@ void event_attr_set_sampling(struct perf_event_attr *attr,
 	}
 	if (is_clock(attr))
 		perf_attr_set(attr, PERF_ATTR_EXCLUDE_IDLE, 1);
+	set_call_graph(attr, sampling);
 }
 
 /*

@@ -20,6 +20,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/perf_abi.h"
+#include "collector/collector.h"
 #include "collector/pfm_event.h"
 
 enum { EVENT_ATTR_MAX_EVENTS = 32, EVENT_ATTR_MAX_NAME = 128 };
@@ -48,6 +49,8 @@ struct error *event_attr_parse(const char *text, const struct event_attr_host *h
 struct event_attr_sampling {
 	uint32_t frequency_hz; /* 0 = not given */
 	uint64_t period;       /* not 0: by count */
+	enum collector_call_graph call_graph;
+	uint32_t stack_bytes; /* see collector_live_options */
 };
 enum { EVENT_ATTR_DEFAULT_HZ = 99 };
 

@@ -198,7 +198,10 @@ struct error *proc_scan_write_map(struct record_writer *writer, pid_t pid, const
 	char name[PATH_MAX_BYTES];
 	struct map_line map;
 
-	if (!parse_map(text, &map) || !(map.prot & PROT_EXEC) || map.n_name >= sizeof(name))
+	if (!parse_map(text, &map) || map.n_name >= sizeof(name))
+		return NULL;
+	bool is_code = map.prot & PROT_EXEC;
+	if (!is_code && !(writer->has_data_maps && map.name[0] == '/'))
 		return NULL;
 	size_t n_name = unescape(map.name, map.n_name, name);
 	/* A name given with prctl is not in the kernel's own records. */
@@ -206,7 +209,8 @@ struct error *proc_scan_write_map(struct record_writer *writer, pid_t pid, const
 		memcpy(name, "//anon", 6);
 		n_name = 6;
 	}
-	record_writer_begin(writer, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER);
+	record_writer_begin(writer, PERF_RECORD_MMAP2,
+			    PERF_RECORD_MISC_USER | (is_code ? 0 : PERF_RECORD_MISC_MMAP_DATA));
 	record_writer_u32(writer, (uint32_t)pid);
 	record_writer_u32(writer, (uint32_t)pid);
 	record_writer_u64(writer, map.start);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@
 struct record_writer {
 	struct buf *out; /* borrowed; records are appended */
 	uint16_t trailer_bytes;
+	bool has_data_maps; /* mappings of files without code too (see collector_live_options) */
 	size_t start;
 	struct error *err; /* the first refusal, until record_writer_end */
 };

@@ -44,6 +44,7 @@ struct session {
 	char *child_name;
 	/* PIDS with too few descriptors: whole CPUs are sampled, and the filter passes the pids. */
 	bool is_filtered;
+	bool has_data_maps; /* see collector_live_options */
 	struct pid_filter filter;
 	pid_t excluded_pid;   /* whose samples are dropped, 0 = none */
 	bool is_pid_nested;   /* in a PID namespace: what is outside of it has pid 0 */

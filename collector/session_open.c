@@ -32,6 +32,7 @@ enum {
 	SYNTHETIC_MAX_BYTES = 256 << 20,
 	EXEC_RECORDS_MAX_BYTES = 16 << 20,
 	REORDER_MAX_BYTES = 16 << 20,
+	RING_STACKS = 128, /* a tenth of a second at 1 kHz, the time between two drains */
 	REORDER_MAX_RECORDS = 1 << 18,
 	RING_MIN_BYTES = 4096,
 	RING_MAX_BYTES = 1 << 30,
@@ -88,6 +89,8 @@ static struct error *set_events(struct session *session,
 	struct event_attr_sampling sampling = {
 		.frequency_hz = limit_frequency(session, options->frequency_hz),
 		.period = options->period,
+		.call_graph = options->call_graph,
+		.stack_bytes = options->stack_bytes,
 	};
 	/* Which group a sample belongs to, also when its process was never seen to start. */
 	uint64_t cgroup_field =
@@ -104,6 +107,8 @@ static struct error *set_events(struct session *session,
 		set_event(session, i, attr, list->events[i].name);
 	}
 	event_attr_set_side_band(&side_band);
+	session->has_data_maps = options->has_data_maps;
+	perf_attr_set(&side_band, PERF_ATTR_MMAP_DATA, options->has_data_maps);
 	perf_attr_set(&side_band, PERF_ATTR_INHERIT, is_of_tasks(session));
 	/* Runs before /proc is read, so that nothing falls in between. */
 	perf_attr_set(&side_band, PERF_ATTR_DISABLED, 0);
@@ -238,17 +243,27 @@ static void warn_small_rings(struct session *session, uint64_t asked_bytes, long
 			     kib, asked_kib, mlock_kib, (unsigned long long)lock_bytes >> 10);
 }
 
+/* With copied stacks a sample is as large as a hundred without; room for so many of them. */
+static uint64_t default_ring_bytes(const struct session *session)
+{
+	uint64_t stack_bytes = session->info.events[0].attr.sample_stack_user;
+
+	return stack_bytes * RING_STACKS > SESSION_DEFAULT_RING_BYTES ? stack_bytes * RING_STACKS
+								      : SESSION_DEFAULT_RING_BYTES;
+}
+
 static struct error *open_rings(struct session *session, uint64_t asked_bytes)
 {
 	struct rlimit lock = {0};
 
+	uint64_t ring_bytes = asked_bytes ? asked_bytes : default_ring_bytes(session);
 	if (asked_bytes == 0)
 		asked_bytes = SESSION_DEFAULT_RING_BYTES;
 	ring_set_init(&session->rings, &session->opener, session->info.events,
 		      session->info.n_events);
 	struct error *err =
 		ring_set_open_rings(&session->rings, &session->cpus,
-				    asked_bytes < RING_MAX_BYTES ? asked_bytes : RING_MAX_BYTES);
+				    ring_bytes < RING_MAX_BYTES ? ring_bytes : RING_MAX_BYTES);
 	getrlimit(RLIMIT_MEMLOCK, &lock);
 	long mlock_kib = event_open_sysctl("perf_event_mlock_kb", -1);
 	if (err && error_get_number(err) == 106) {
@@ -556,6 +571,7 @@ static struct error *scan_processes(const struct session *session, struct record
 static struct error *scan(struct session *session)
 {
 	struct record_writer writer = {.out = &session->synthetic,
+				       .has_data_maps = session->has_data_maps,
 				       .trailer_bytes = session->layout.trailer_bytes};
 	bool is_hidden = false;
 	struct error *err = kernel_scan_text(&writer, &is_hidden);

@@ -172,9 +172,16 @@ static bool step_by_rule(struct unwind_walk *walk, const struct machine *machine
 	return true;
 }
 
+/* Code that a rule covers may keep anything in the frame pointer's register. */
+static bool has_rule(const struct unwind_place *place, uint64_t vaddr)
+{
+	return place->table && unwind_table_find(place->table, vaddr - place->bias);
+}
+
 /*
  * Saved frame pointer and return address side by side, as both machines' ABIs lay them out. Only
- * what looks like a frame is followed: up the stack, within the copy, back into code.
+ * what looks like a frame is followed: within the copy, back into code, and up the stack unless the
+ * caller has rules.
  */
 static bool step_by_frame_pointer(struct unwind_walk *walk, const struct machine *machine)
 {
@@ -188,7 +195,9 @@ static bool step_by_frame_pointer(struct unwind_walk *walk, const struct machine
 	    read_memory(walk, fp + sizeof(uint64_t), &pc) != FOUND)
 		return false;
 	pc &= machine->pc_mask;
-	if ((caller_fp && caller_fp <= fp) || (pc && !walk->locate(walk->context, pc - 1, &place)))
+	if (pc && !walk->locate(walk->context, pc - 1, &place))
+		return false;
+	if (caller_fp && caller_fp <= fp && !(pc && has_rule(&place, pc - 1)))
 		return false;
 	walk->registers.known = 0;
 	set_register(&walk->registers, machine->pc, pc);

@@ -44,6 +44,7 @@ enum option_id {
 	OPTION_PROCESSES,
 	OPTION_USER_ONLY,
 	OPTION_EXCLUDE_SELF,
+	OPTION_CALL_GRAPH,
 };
 
 static const struct cli_option options[] = {
@@ -59,6 +60,10 @@ static const struct cli_option options[] = {
 	 'o', true},
 	{OPTION_EVENT, "event", "EVENT,...", "what to sample (default cycles, else cpu-clock)", 'e',
 	 false},
+	{OPTION_CALL_GRAPH, "call-graph", "HOW",
+	 "callers by frame pointers (fp, the default), by a\ncopy of the stack (dwarf[,SIZE]), "
+	 "by the better one\n(auto[,SIZE]), or none",
+	 'g', false},
 	{OPTION_PERIOD, "count", "N", "a sample every N events instead of a frequency", 'c', false},
 	{OPTION_RING_SIZE, "ring-size", "SIZE",
 	 "ring buffer of each CPU: 512K, 4M; without unit\nin pages", 'm', false},
@@ -118,6 +123,42 @@ static struct error *set_ring_size(struct record_options *record, const char *va
 	return err;
 }
 
+/* "dwarf,8K" */
+static struct error *set_call_graph(struct record_options *record, const char *value)
+{
+	static const char *const names[] = {"fp", "dwarf", "auto", "none"};
+	static const enum collector_call_graph values[] = {
+		COLLECTOR_CALL_GRAPH_FP, COLLECTOR_CALL_GRAPH_DWARF, COLLECTOR_CALL_GRAPH_AUTO,
+		COLLECTOR_CALL_GRAPH_NONE};
+	char word[32];
+	size_t index;
+	struct error *err = NULL;
+	if (!cli_next_word(&value, word, sizeof(word)))
+		return cli_usage("--call-graph is one of fp, dwarf[,SIZE], auto[,SIZE] and none");
+	err = cli_parse_choice("--call-graph", word, names, ARRAY_LEN(names), &index);
+	if (err)
+		return err;
+	record->live.call_graph = values[index];
+	record->live.stack_bytes = 0;
+	if (!cli_next_word(&value, word, sizeof(word)))
+		return NULL;
+	bool has_unit, has_stack = values[index] == COLLECTOR_CALL_GRAPH_DWARF ||
+				   values[index] == COLLECTOR_CALL_GRAPH_AUTO;
+	uint64_t bytes;
+	if (!has_stack || cli_next_word(&value, (char[32]){0}, 32))
+		return cli_usage("--call-graph %s takes no more words", names[index]);
+	err = cli_parse_size("--call-graph", word, &bytes, &has_unit);
+	/* 64K is what everybody writes for the largest. */
+	if (!err && bytes == 64 << 10)
+		bytes = COLLECTOR_STACK_BYTES_MAX;
+	if (!err && (bytes > COLLECTOR_STACK_BYTES_MAX || bytes % 8 || !bytes))
+		err = cli_usage("--call-graph %s,%s: a copied stack has 8 to %d bytes, a multiple "
+				"of 8",
+				names[index], word, COLLECTOR_STACK_BYTES_MAX);
+	record->live.stack_bytes = (uint32_t)bytes;
+	return err;
+}
+
 static struct error *set_target(struct record_options *record, int id, const char *value)
 {
 	if (id == OPTION_ALL && !record->is_all) {
@@ -159,6 +200,8 @@ static struct error *set(void *context, int id, const char *value)
 		break;
 	case OPTION_RING_SIZE:
 		return set_ring_size(record, value);
+	case OPTION_CALL_GRAPH:
+		return set_call_graph(record, value);
 	case OPTION_PROCESSES:
 		record->processes = value;
 		break;
@@ -174,6 +217,14 @@ static struct error *set(void *context, int id, const char *value)
 	return NULL;
 }
 
+/* Whether the copied stacks go to a file, for perf to unwind. */
+static bool is_read_by_perf(const struct record_options *record)
+{
+	return output_form_of(record->output) == OUTPUT_PERF_DATA &&
+	       (record->live.call_graph == COLLECTOR_CALL_GRAPH_DWARF ||
+		record->live.call_graph == COLLECTOR_CALL_GRAPH_AUTO);
+}
+
 const struct cli_spec cmd_record_spec = {
 	.command = "record",
 	.usage = "[OPTIONS] [-a | -p PID,... | -G CGROUP] [--] [COMMAND ...]",
@@ -184,7 +235,9 @@ const struct cli_spec cmd_record_spec = {
 		"  perfpipe record -a -d 10                       the whole host for ten seconds\n"
 		"  perfpipe record -p 1234 -F 999 -o p.pb.gz      a process until Ctrl-C\n"
 		"  perfpipe record -G system.slice/nginx.service -d 1m\n"
-		"  perfpipe record -a -o perf.data -- make        for perf report\n",
+		"  perfpipe record -a -o perf.data -- make        for perf report\n"
+		"  perfpipe record -g dwarf -- ./server           callers of code without frame "
+		"pointers\n",
 	.notes =
 		"The exit status is the command's own. Ctrl-C writes what was taken, a second one\n"
 		"ends at once. With -o - the command's output goes to standard error.\n",
@@ -618,6 +671,7 @@ int cmd_record(int argc, char **argv)
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
 	char *executable = cli.command ? find_executable(cli.command[0]) : NULL;
+	record_options.live.has_data_maps = is_read_by_perf(&record_options);
 	struct error *err = choose_scope(&record_options, cli.command);
 	if (!err)
 		err = conversion_options_check(&record_options.conversion);

@@ -238,6 +238,35 @@ static void side_band_has_the_same_trailer_and_no_samples(void **state)
 	assert_int_equal(keeper.wakeup_events, 4096);
 }
 
+static void copied_stack_takes_the_place_of_the_user_chain(void **state)
+{
+	(void)state;
+	struct perf_event_attr attr = *parse("cpu-clock");
+	struct event_attr_sampling sampling = {.call_graph = COLLECTOR_CALL_GRAPH_DWARF};
+	const uint64_t copied = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+
+	event_attr_set_sampling(&attr, &sampling);
+	assert_int_equal(attr.sample_type & copied, copied);
+	assert_true(attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	assert_true(perf_attr_has(&attr, PERF_ATTR_EXCLUDE_CALLCHAIN_USER));
+	assert_int_equal(attr.sample_stack_user, COLLECTOR_STACK_BYTES_DEFAULT);
+	assert_int_not_equal(attr.sample_regs_user, 0);
+
+	attr = *parse("cpu-clock");
+	sampling.call_graph = COLLECTOR_CALL_GRAPH_AUTO;
+	sampling.stack_bytes = 8192;
+	event_attr_set_sampling(&attr, &sampling);
+	assert_int_equal(attr.sample_type & copied, copied);
+	assert_false(perf_attr_has(&attr, PERF_ATTR_EXCLUDE_CALLCHAIN_USER));
+	assert_int_equal(attr.sample_stack_user, 8192);
+
+	attr = *parse("cpu-clock");
+	sampling.call_graph = COLLECTOR_CALL_GRAPH_NONE;
+	event_attr_set_sampling(&attr, &sampling);
+	assert_int_equal(attr.sample_type & (copied | PERF_SAMPLE_CALLCHAIN), 0);
+	assert_int_equal(attr.sample_stack_user, 0);
+}
+
 static void fallback_keeps_levels_and_rate(void **state)
 {
 	(void)state;
@@ -284,6 +313,7 @@ int main(void)
 		cmocka_unit_test(too_many_events_are_refused),
 		cmocka_unit_test(sampling_attr_is_what_the_converter_reads),
 		cmocka_unit_test(side_band_has_the_same_trailer_and_no_samples),
+		cmocka_unit_test(copied_stack_takes_the_place_of_the_user_chain),
 		cmocka_unit_test(fallback_keeps_levels_and_rate),
 		cmocka_unit_test(tracepoint_field_is_found_in_its_format),
 	};

@@ -88,6 +88,27 @@ static void executable_mappings_become_mmap2(void **state)
 	assert_string_equal(map.name, "/usr/lib/li b.so (deleted)");
 }
 
+static void mappings_without_code_are_marked_where_they_are_wanted(void **state)
+{
+	(void)state;
+	static const char line[] = "1000-2000 r--p 00000000 fd:01 12    /lib/x.so";
+	static const char heap[] = "3000-4000 rw-p 00000000 00:00 0     [heap]";
+	struct buf out CLEANUP(buf_fini);
+	struct record_writer writer = {.out = &out, .trailer_bytes = TRAILER};
+	struct perf_event_header header;
+	size_t offset = 0;
+
+	buf_init(&out, 1 << 20);
+	assert_null(proc_scan_write_map(&writer, 42, line, strlen(line)));
+	assert_int_equal(out.size, 0);
+	writer.has_data_maps = true;
+	assert_null(proc_scan_write_map(&writer, 42, heap, strlen(heap)));
+	assert_int_equal(out.size, 0);
+	assert_null(proc_scan_write_map(&writer, 42, line, strlen(line)));
+	assert_non_null(perf_ring_next(out.data, out.size, &offset, &header));
+	assert_int_equal(header.misc, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA);
+}
+
 static void names_are_those_of_the_kernels_own_records(void **state)
 {
 	(void)state;
@@ -201,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(executable_mappings_become_mmap2),
+		cmocka_unit_test(mappings_without_code_are_marked_where_they_are_wanted),
 		cmocka_unit_test(names_are_those_of_the_kernels_own_records),
 		cmocka_unit_test(other_lines_give_nothing),
 		cmocka_unit_test(own_process_is_described),
