@@ -13,10 +13,11 @@ const char *unwind_stop_text(enum unwind_stop stop)
 		[UNWIND_STOP_DUMP_SHORT] = "copied stack too short",
 		[UNWIND_STOP_NO_TABLE] = "no unwind table",
 		[UNWIND_STOP_NO_RULE] = "no unwind rule",
-		[UNWIND_STOP_NO_MAP] = "return address outside of all mappings",
+		[UNWIND_STOP_NO_MAP] = "code outside of all mappings",
 		[UNWIND_STOP_BAD_CFA] = "bad frame address",
 		[UNWIND_STOP_NO_REGISTER] = "register not known",
 		[UNWIND_STOP_DEPTH] = "too deep",
+		[UNWIND_STOP_OTHER_STACK] = "goes on in another stack",
 	};
 	return texts[stop];
 }
@@ -120,9 +121,15 @@ static enum outcome find_value(const struct unwind_walk *walk, const struct unwi
 	return NOT_KNOWN;
 }
 
-static enum unwind_stop stop_of(enum outcome outcome)
+/* The caller's stack pointer may lie above the copy by as much as one frame. */
+enum { FRAME_BYTES_MAX = 1 << 16 };
+
+static enum unwind_stop stop_of(const struct unwind_walk *walk, uint64_t sp, enum outcome outcome)
 {
-	return outcome == NOT_COPIED ? UNWIND_STOP_DUMP_SHORT : UNWIND_STOP_NO_REGISTER;
+	if (outcome != NOT_COPIED)
+		return UNWIND_STOP_NO_REGISTER;
+	return sp - walk->stack.vaddr > walk->stack.size + FRAME_BYTES_MAX ? UNWIND_STOP_OTHER_STACK
+									   : UNWIND_STOP_DUMP_SHORT;
 }
 
 /* The registers of the caller; false sets walk->stop. */
@@ -138,13 +145,13 @@ static bool step_by_rule(struct unwind_walk *walk, const struct machine *machine
 	enum outcome outcome = rule->cfa.kind == UNWIND_EXPRESSION
 				       ? run_expression(walk, table, &rule->cfa, NULL, &cfa)
 				       : find_value(walk, table, &rule->cfa, machine->sp, 0, &cfa);
+	uint64_t sp = registers->values[machine->sp];
 	if (outcome != FOUND) {
-		walk->stop = stop_of(outcome);
+		walk->stop = stop_of(walk, sp, outcome);
 		return false;
 	}
 	/* A leaf that has pushed nothing keeps its return address in a register: its CFA is the
 	 * stack pointer. A handler on a stack of its own was called from any other one. */
-	uint64_t sp = registers->values[machine->sp];
 	bool may_stay = walk->n == 1 && rule->return_address.kind == UNWIND_REGISTER;
 	bool is_signal = rule->flags & UNWIND_SIGNAL_FRAME;
 	if (cfa % sizeof(uint64_t) || (!is_signal && (cfa < sp || (cfa == sp && !may_stay)))) {
@@ -153,7 +160,7 @@ static bool step_by_rule(struct unwind_walk *walk, const struct machine *machine
 	}
 	outcome = find_value(walk, table, &rule->return_address, machine->pc, cfa, &pc);
 	if (outcome != FOUND) {
-		walk->stop = stop_of(outcome);
+		walk->stop = stop_of(walk, sp, outcome);
 		return false;
 	}
 	if (rule->flags & UNWIND_RETURN_ADDRESS_SIGNED)

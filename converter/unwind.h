@@ -18,10 +18,12 @@ enum unwind_stop {
 	UNWIND_STOP_DUMP_SHORT,	 /* the next value lies beyond what was copied */
 	UNWIND_STOP_NO_TABLE,	 /* the binary's table is not there (yet) */
 	UNWIND_STOP_NO_RULE,	 /* its table does not cover the code */
-	UNWIND_STOP_NO_MAP,	 /* the return address lies in no mapping */
+	UNWIND_STOP_NO_MAP,	 /* the code lies in no mapping */
 	UNWIND_STOP_BAD_CFA,	 /* a step that does not lead up the stack, or is not aligned */
 	UNWIND_STOP_NO_REGISTER, /* a rule needs a register that is not known here */
 	UNWIND_STOP_DEPTH,	 /* UNWIND_MAX_FRAMES */
+	UNWIND_STOP_OTHER_STACK, /* a handler on a stack of its own: the one it left was not copied
+				  */
 	UNWIND_STOP_N,
 };
 const char *unwind_stop_text(enum unwind_stop stop);
