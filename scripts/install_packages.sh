@@ -10,8 +10,8 @@ build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxx
 # elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
 # libdw-dev: the unwinder that ours is compared with; musl-tools, mold: programs to unwind.
 test="libcmocka-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler linux-perf golang-go elfutils
-	libdw-dev musl-tools mold g++ binutils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev lld-14 stress-ng python3
-	libcap2-bin mandoc"
+	libdw-dev musl-tools mold g++ binutils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev
+	lld-14 stress-ng python3 libcap2-bin mandoc"
 
 case "${1-}" in
 build) wanted=$build ;;
