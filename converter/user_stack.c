@@ -61,10 +61,22 @@ bool user_stack_read_registers(const struct sample *sample, uint64_t mask,
 	return (out->known & needed) == needed;
 }
 
-static bool find_machine(const struct perf_source_info *source, enum unwind_machine *out)
+/*
+ * A pipe may not name it, but its registers do: arm64's pc is the 32nd, and of those with r8 to r15
+ * from 16 on and no more x86-64 alone is left.
+ */
+static bool guess_machine(uint64_t mask, enum unwind_machine *out)
+{
+	bool is_arm64 = mask >> UNWIND_ARM64_PC & 1;
+	*out = is_arm64 ? UNWIND_ARM64 : UNWIND_X86_64;
+	return is_arm64 || (mask & 0xff0000 && !(mask >> 24));
+}
+
+static bool find_machine(const struct perf_source_info *source, uint64_t mask,
+			 enum unwind_machine *out)
 {
 	if (!source->arch)
-		return false;
+		return guess_machine(mask, out);
 	bool is_arm64 = strcmp(source->arch, "aarch64") == 0 || strcmp(source->arch, "arm64") == 0;
 	*out = is_arm64 ? UNWIND_ARM64 : UNWIND_X86_64;
 	return is_arm64 || strcmp(source->arch, "x86_64") == 0;
@@ -247,7 +259,7 @@ void user_stack_unwind(struct user_stack *stacks, const struct perf_event_attr *
 {
 	struct user_stack_totals *totals = &stacks->totals;
 	struct unwind_walk *walk = &stacks->walk;
-	if (!find_machine(stacks->source, &walk->machine) ||
+	if (!find_machine(stacks->source, attr->sample_regs_user, &walk->machine) ||
 	    !user_stack_read_registers(sample, attr->sample_regs_user, walk->machine,
 				       stacks->source->is_swapped, &walk->registers)) {
 		totals->skipped++;
