@@ -382,6 +382,9 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	if (conversion->has_names)
 		unnamed_state(&cli->message, profile, conversion->cache,
 			      totals->frames[SYMBOL_OTHER_KERNEL] != 0);
+	if (totals->user_stacks.stops[UNWIND_STOP_NO_TABLE] ||
+	    totals->user_stacks.stops[UNWIND_STOP_NO_RULE])
+		unnamed_state_cut(&cli->message, profile, conversion->cache);
 	if (losses.samples || losses.others) {
 		char *text = mem_format("perfpipe: dropped %" PRIu64 " samples and %" PRIu64
 					" other records before conversion",

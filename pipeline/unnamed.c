@@ -54,6 +54,39 @@ static int64_t count(const struct profile *profile, int64_t *counts)
 	return n_all;
 }
 
+/* Whether the frame stands for callers that were not found because the code below has no rules. */
+static bool is_cut_for_rules(const struct profile *profile, uint32_t index)
+{
+	const struct profile_location *location = &profile->locations.items[index];
+	if (location->n_lines != 1)
+		return false;
+	const struct profile_line *line = &profile->lines.items[location->first_line];
+	const char *name = profile_text(profile, profile->functions.items[line->function].name);
+	return strcmp(name, "[stack cut: no unwind table]") == 0 ||
+	       strcmp(name, "[stack cut: no unwind rule]") == 0;
+}
+
+/* A sample counts for the binary of the last frame that was reached. */
+static int64_t count_cut(const struct profile *profile, int64_t *counts)
+{
+	int64_t n_all = 0;
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		int64_t n = profile_values(profile, i)[0];
+		uint32_t stack = profile->samples.items[i].stack, last = 0, before = 0;
+		n_all += n;
+		for (; stack; stack = profile->stacks.items[stack].parent) {
+			before = last;
+			last = stack;
+		}
+		if (!before || !is_cut_for_rules(profile, profile->stacks.items[last].location))
+			continue;
+		uint32_t l = profile->stacks.items[before].location;
+		if (profile->locations.items[l].mapping != PROFILE_NONE)
+			counts[profile->locations.items[l].mapping] += n;
+	}
+	return n_all;
+}
+
 /* The mappings of one binary become one entry; the most touched first. Returns how many. */
 static size_t rank(const struct profile *profile, const int64_t *counts, struct unnamed *list)
 {
@@ -107,8 +140,16 @@ struct group {
 	char names[NAMES_BYTES];
 };
 
+/* What is missed in binaries. */
+struct want {
+	const char *what;
+	int64_t (*count)(const struct profile *profile, int64_t *counts);
+	const char *why_none, *step_none; /* the file is there, and has none */
+	bool is_other_kernel;
+};
+
 static void explain(const struct profile *profile, const struct unnamed *unnamed,
-		    const struct symcache *cache, bool is_other_kernel, struct group *out)
+		    const struct symcache *cache, const struct want *want, struct group *out)
 {
 	const char *path = profile_text(profile, unnamed->filename);
 	struct build_id id = {0};
@@ -119,11 +160,11 @@ static void explain(const struct profile *profile, const struct unnamed *unnamed
 		enum module_state state = module_get_state(module);
 		bool is_open = state == MODULE_OK || state == MODULE_OK_TRUSTED;
 		const char *failure = is_open ? module_failure(module) : NULL;
-		out->why = failure   ? failure
-			   : is_open ? "no symbols there"
-				     : module_state_text(state);
-		out->step = failure ? "perfpipe explain E623" : next_step(state);
-	} else if (path[0] == '[' && is_other_kernel) {
+		out->why = failure ? failure : is_open ? want->why_none : module_state_text(state);
+		out->step = failure			 ? "perfpipe explain E623"
+			    : is_open && want->step_none ? want->step_none
+							 : next_step(state);
+	} else if (path[0] == '[' && want->is_other_kernel) {
 		out->why = "no names of that kernel at hand";
 		out->step = "--vmlinux or --kallsyms of the kernel that was recorded";
 	} else {
@@ -159,7 +200,7 @@ static struct group *find_group(struct group *groups, size_t *n, const struct gr
 }
 
 static void state_list(const struct message *message, const struct profile *profile,
-		       const struct symcache *cache, bool is_other_kernel,
+		       const struct symcache *cache, const struct want *want,
 		       const struct unnamed *list, size_t n, double n_all)
 {
 	struct group groups[LINES_MAX];
@@ -169,7 +210,7 @@ static void state_list(const struct message *message, const struct profile *prof
 		if (share < worth_a_line)
 			break;
 		struct group wanted = {0};
-		explain(profile, &list[i], cache, is_other_kernel, &wanted);
+		explain(profile, &list[i], cache, want, &wanted);
 		struct group *group = find_group(groups, &n_groups, &wanted);
 		if (group)
 			add_name(group, profile, &list[i], share);
@@ -179,20 +220,45 @@ static void state_list(const struct message *message, const struct profile *prof
 		if (groups[i].n_binaries > NAMES_MAX)
 			snprintf(more, sizeof(more), ", %zu more",
 				 groups[i].n_binaries - NAMES_MAX);
-		message_note(message, "samples with unnamed frames: %s%s (%s); next: %s",
-			     groups[i].names, more, groups[i].why, groups[i].step);
+		message_note(message, "%s: %s%s (%s); next: %s", want->what, groups[i].names, more,
+			     groups[i].why, groups[i].step);
 	}
+}
+
+static void state(const struct message *message, const struct profile *profile,
+		  const struct symcache *cache, const struct want *want)
+{
+	size_t n_mappings = (size_t)profile->mappings.n + 1;
+	int64_t *counts = mem_zalloc(n_mappings, sizeof(*counts));
+	struct unnamed *list = mem_zalloc(n_mappings, sizeof(*list));
+	double n_all = (double)want->count(profile, counts);
+	size_t n = rank(profile, counts, list);
+	state_list(message, profile, cache, want, list, n, n_all);
+	mem_free(list);
+	mem_free(counts);
 }
 
 void unnamed_state(const struct message *message, const struct profile *profile,
 		   const struct symcache *cache, bool is_other_kernel)
 {
-	size_t n_mappings = (size_t)profile->mappings.n + 1;
-	int64_t *counts = mem_zalloc(n_mappings, sizeof(*counts));
-	struct unnamed *list = mem_zalloc(n_mappings, sizeof(*list));
-	double n_all = (double)count(profile, counts);
-	size_t n = rank(profile, counts, list);
-	state_list(message, profile, cache, is_other_kernel, list, n, n_all);
-	mem_free(list);
-	mem_free(counts);
+	const struct want want = {
+		.what = "samples with unnamed frames",
+		.count = count,
+		.why_none = "no symbols there",
+		.is_other_kernel = is_other_kernel,
+	};
+	state(message, profile, cache, &want);
+}
+
+void unnamed_state_cut(const struct message *message, const struct profile *profile,
+		       const struct symcache *cache)
+{
+	const struct want want = {
+		.what = "samples with stacks that end in code that cannot be unwound",
+		.count = count_cut,
+		.why_none = "no call frame information for it there",
+		.step_none = "build it with -fasynchronous-unwind-tables, or install its debug "
+			     "symbols",
+	};
+	state(message, profile, cache, &want);
 }

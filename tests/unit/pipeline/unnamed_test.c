@@ -39,7 +39,9 @@ static void add_samples(struct profile *profile, const uint32_t *locations, uint
 	profile_add_sample(profile, profile_stack(profile, locations, n_locations), 0, &n);
 }
 
-static void listen_to(const struct profile *profile, struct symcache *cache, bool is_other_kernel)
+enum what { UNNAMED, UNNAMED_IN_OTHER_KERNEL, CUT };
+
+static void listen_to_what(const struct profile *profile, struct symcache *cache, enum what what)
 {
 	const struct message message = {0};
 	fflush(stderr);
@@ -47,13 +49,21 @@ static void listen_to(const struct profile *profile, struct symcache *cache, boo
 	FILE *capture = tmpfile();
 	assert_non_null(capture);
 	dup2(fileno(capture), STDERR_FILENO);
-	unnamed_state(&message, profile, cache, is_other_kernel);
+	if (what == CUT)
+		unnamed_state_cut(&message, profile, cache);
+	else
+		unnamed_state(&message, profile, cache, what == UNNAMED_IN_OTHER_KERNEL);
 	fflush(stderr);
 	dup2(saved_fd, STDERR_FILENO);
 	close(saved_fd);
 	rewind(capture);
 	said[fread(said, 1, sizeof(said) - 1, capture)] = '\0';
 	fclose(capture);
+}
+
+static void listen_to(const struct profile *profile, struct symcache *cache, bool is_other_kernel)
+{
+	listen_to_what(profile, cache, is_other_kernel ? UNNAMED_IN_OTHER_KERNEL : UNNAMED);
 }
 
 static struct profile *new_profile(void)
@@ -94,6 +104,36 @@ static void unnamed_groups_binaries_by_what_helps(void **state)
 		"perfpipe: samples with unnamed frames: [kernel.kallsyms] 10.0 % (no names of "
 		"that kernel at hand); next: --vmlinux or --kallsyms of the kernel that was "
 		"recorded\n");
+	profile_free(profile);
+	symcache_free(cache);
+}
+
+static void stacks_cut_for_want_of_rules_name_the_binary_that_they_end_in(void **state)
+{
+	(void)state;
+	const struct symcache_config config = {0};
+	struct symcache *cache = symcache_new(&config);
+	const struct module_query gone = {.path = "/nonexistent/gone"};
+	symcache_module(cache, &gone);
+	struct profile *profile = new_profile();
+	uint32_t in_gone = add_mapping(profile, "/nonexistent/gone", "");
+	uint32_t in_other = add_mapping(profile, "/nonexistent/other", "");
+	uint32_t in_none = add_mapping(profile, "[stack cut]", "");
+	uint32_t gone_frame = add_location(profile, in_gone, NULL);
+	uint32_t other_frame = add_location(profile, in_other, NULL);
+	uint32_t no_table = add_location(profile, in_none, "[stack cut: no unwind table]");
+	uint32_t no_rule = add_location(profile, in_none, "[stack cut: no unwind rule]");
+	uint32_t too_short = add_location(profile, in_none, "[stack cut: copied stack too short]");
+	/* The last frame that was reached counts, not those below it, and each sample once. */
+	add_samples(profile, (uint32_t[]){other_frame, gone_frame, no_table}, 3, 20);
+	add_samples(profile, (uint32_t[]){gone_frame, no_rule}, 2, 5);
+	add_samples(profile, (uint32_t[]){other_frame, too_short}, 2, 50);
+	add_samples(profile, &gone_frame, 1, 25);
+	listen_to_what(profile, cache, CUT);
+	assert_string_equal(
+		said, "perfpipe: samples with stacks that end in code that cannot be unwound: "
+		      "/nonexistent/gone 25.0 % (no such file); next: put the file back, or name a "
+		      "tree that has it with --sysroot\n");
 	profile_free(profile);
 	symcache_free(cache);
 }
@@ -147,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unnamed_groups_binaries_by_what_helps),
+		cmocka_unit_test(stacks_cut_for_want_of_rules_name_the_binary_that_they_end_in),
 		cmocka_unit_test(unnamed_names_the_build_and_keeps_the_rest_short),
 		cmocka_unit_test(unnamed_is_silent_when_all_is_named_or_empty),
 	};
