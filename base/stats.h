@@ -29,6 +29,7 @@
 	X(STAT_USER_STACKS_UNWOUND, "user_stacks_unwound", "copied user stacks unwound")           \
 	X(STAT_USER_STACKS_CUT, "user_stacks_cut",                                                 \
 	  "copied user stacks unwound, but not to the thread's start")                             \
+	X(STAT_USER_STACKS_SHORT, "user_stacks_short", "copied user stacks that ended too early")  \
 	X(STAT_USER_STACKS_SKIPPED, "user_stacks_skipped", "copied user stacks not unwound")       \
 	X(STAT_MAPS_EVICTED, "maps_evicted", "mappings forgotten because of a bound")              \
 	X(STAT_PROCESSES_EVICTED, "processes_evicted", "processes forgotten because of a bound")   \

@@ -120,6 +120,12 @@ const int *collector_live_fds(struct record_source *source, size_t *n_out);
  * its status.
  */
 pid_t collector_live_child(struct record_source *source);
+/*
+ * Copies twice as much of the user stacks from now on. False when it stays as it was: at the
+ * largest, near the size of a ring, or where the events belong to tasks, whose children inherited
+ * them.
+ */
+bool collector_live_grow_stacks(struct record_source *source);
 /* True when all target processes are gone (PIDS, COMMAND) or the cgroup was removed. */
 bool collector_live_is_target_gone(struct record_source *source);
 

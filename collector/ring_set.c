@@ -130,21 +130,42 @@ void ring_set_remove_cpu(struct ring_set *set, uint32_t cpu)
 	set->n_cpus = n_cpus;
 }
 
-static void remember(struct ring_set *set, const struct ring_event *event, uint64_t id)
+static void remember_id(struct ring_set *set, uint32_t event_index, uint64_t id)
 {
-	struct perf_event_info *info = &set->events[event->event_index];
+	struct perf_event_info *info = &set->events[event_index];
 
-	if (set->n_open == set->open_capacity) {
-		set->open_capacity = set->open_capacity ? set->open_capacity * 2 : 64;
-		set->open = mem_realloc(set->open, set->open_capacity, sizeof(*set->open));
-	}
-	set->open[set->n_open++] = *event;
 	/* Grows by doubling: at each power of two. */
 	if ((info->n_ids & (info->n_ids - 1)) == 0)
 		info->ids = mem_realloc(info->ids, info->n_ids ? info->n_ids * 2 : 1,
 					sizeof(*info->ids));
 	info->ids[info->n_ids++] = id;
-	*hash_map_put(&set->event_of_id, id, NULL) = event->event_index;
+	*hash_map_put(&set->event_of_id, id, NULL) = event_index;
+}
+
+static void remember(struct ring_set *set, const struct ring_event *event, uint64_t id)
+{
+	if (set->n_open == set->open_capacity) {
+		set->open_capacity = set->open_capacity ? set->open_capacity * 2 : 64;
+		set->open = mem_realloc(set->open, set->open_capacity, sizeof(*set->open));
+	}
+	set->open[set->n_open++] = *event;
+	remember_id(set, event->event_index, id);
+}
+
+/* A descriptor that writes into the CPU's ring, or a negative errno. */
+static int open_into(struct ring_set *set, const struct ring_cpu *cpu, uint32_t event_index,
+		     pid_t pid, unsigned flags, uint64_t *id_out)
+{
+	int fd = event_open(set->opener, &set->events[event_index].attr, pid, (int)cpu->cpu, flags);
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->keeper_fd) < 0 ||
+	    ioctl(fd, PERF_EVENT_IOC_ID, id_out) < 0) {
+		int errno_value = errno;
+		close(fd);
+		return -errno_value;
+	}
+	return fd;
 }
 
 int ring_set_add(struct ring_set *set, uint32_t cpu_index, const struct ring_set_target *target,
@@ -157,19 +178,50 @@ int ring_set_add(struct ring_set *set, uint32_t cpu_index, const struct ring_set
 		uint64_t id = 0;
 
 		*event_out = i;
-		event.fd = event_open(set->opener, &set->events[i].attr, target->pid, (int)cpu->cpu,
-				      target->flags);
+		event.fd = open_into(set, cpu, i, target->pid, target->flags, &id);
 		if (event.fd < 0)
 			return -event.fd;
-		if (ioctl(event.fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->keeper_fd) < 0 ||
-		    ioctl(event.fd, PERF_EVENT_IOC_ID, &id) < 0) {
-			int errno_value = errno;
-			close(event.fd);
-			return errno_value;
-		}
 		remember(set, &event, id);
 	}
 	return 0;
+}
+
+static uint64_t read_lost(const struct ring_set *set, const struct ring_event *event)
+{
+	uint64_t values[3]; /* value, id, lost: the order that read_format gives */
+	bool is_told = set->events[event->event_index].attr.read_format & PERF_FORMAT_LOST &&
+		       read(event->fd, values, sizeof(values)) == sizeof(values);
+
+	return event->n_lost_before + (is_told ? values[2] : 0);
+}
+
+static const struct ring_cpu *find_cpu(const struct ring_set *set, uint32_t cpu)
+{
+	for (uint32_t i = 0; i < set->n_cpus; i++) {
+		if (set->cpus[i].cpu == cpu)
+			return &set->cpus[i];
+	}
+	return NULL;
+}
+
+void ring_set_renew(struct ring_set *set, uint32_t n_events, unsigned flags)
+{
+	for (size_t i = 0; i < set->n_open; i++) {
+		struct ring_event *event = &set->open[i];
+		const struct ring_cpu *cpu = find_cpu(set, event->cpu);
+		uint64_t id;
+		if (event->event_index >= n_events || !cpu)
+			continue;
+		int fd = open_into(set, cpu, event->event_index, event->pid, flags, &id);
+		if (fd < 0)
+			continue;
+		ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+		ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
+		event->n_lost_before = read_lost(set, event);
+		close(event->fd);
+		event->fd = fd;
+		remember_id(set, event->event_index, id);
+	}
 }
 
 void ring_set_remove(struct ring_set *set, pid_t pid, uint32_t event_index)
@@ -197,12 +249,7 @@ void ring_set_read_lost(const struct ring_set *set, uint32_t cpu, uint64_t *lost
 {
 	memset(lost, 0, set->n_events * sizeof(*lost));
 	for (size_t i = 0; i < set->n_open; i++) {
-		const struct ring_event *event = &set->open[i];
-		uint64_t values[3]; /* value, id, lost: the order that read_format gives */
-
-		if (event->cpu == cpu &&
-		    set->events[event->event_index].attr.read_format & PERF_FORMAT_LOST &&
-		    read(event->fd, values, sizeof(values)) == sizeof(values))
-			lost[event->event_index] += values[2];
+		if (set->open[i].cpu == cpu)
+			lost[set->open[i].event_index] += read_lost(set, &set->open[i]);
 	}
 }

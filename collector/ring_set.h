@@ -31,6 +31,7 @@ struct ring_event {
 	uint32_t event_index;
 	uint32_t cpu;
 	pid_t pid;
+	uint64_t n_lost_before; /* by those that it took the place of */
 };
 
 struct ring_set {
@@ -76,6 +77,12 @@ int ring_set_add(struct ring_set *set, uint32_t cpu_index, const struct ring_set
 		 uint32_t *event_out) MUST_USE;
 /* E101, E102 or E107 for an errno of ring_set_add. */
 struct error *ring_set_explain(int errno_value, const char *what) MUST_USE;
+/*
+ * Puts another event in the place of each open one with an index below n_events, by the attr as it
+ * is now; the new one counts before the old one ends. flags: of the target's. What cannot be opened
+ * stays as it was.
+ */
+void ring_set_renew(struct ring_set *set, uint32_t n_events, unsigned flags);
 /* Closes all events of a task or of an event index; UINT32_MAX and 0 match any. */
 void ring_set_remove(struct ring_set *set, pid_t pid, uint32_t event_index);
 

@@ -608,6 +608,27 @@ struct error *collector_live_stop(struct record_source *source)
 	return NULL;
 }
 
+/* So many of them have to fit into a ring. */
+enum { RING_STACKS_MIN = 16 };
+
+bool collector_live_grow_stacks(struct record_source *source)
+{
+	struct session *session = from_source(source);
+	uint32_t old_bytes = session->info.events[0].attr.sample_stack_user;
+	uint32_t bytes = old_bytes * 2 < COLLECTOR_STACK_BYTES_MAX ? old_bytes * 2
+								   : COLLECTOR_STACK_BYTES_MAX;
+	bool is_cgroup = session->scope == COLLECTOR_CGROUP;
+
+	if (!session->is_running || bytes <= old_bytes ||
+	    (session->scope != COLLECTOR_SYSTEM && !is_cgroup) ||
+	    (uint64_t)bytes * RING_STACKS_MIN > session->rings.ring_bytes)
+		return false;
+	for (uint32_t i = 0; i < session->n_sampling; i++)
+		session->info.events[i].attr.sample_stack_user = bytes;
+	ring_set_renew(&session->rings, session->n_sampling, is_cgroup ? PERF_FLAG_PID_CGROUP : 0);
+	return true;
+}
+
 const int *collector_live_fds(struct record_source *source, size_t *n_out)
 {
 	struct session *session = from_source(source);

@@ -248,6 +248,9 @@ static uint64_t default_ring_bytes(const struct session *session)
 {
 	uint64_t stack_bytes = session->info.events[0].attr.sample_stack_user;
 
+	/* Smaller ones may grow to it. */
+	if (stack_bytes && stack_bytes < COLLECTOR_STACK_BYTES_DEFAULT)
+		stack_bytes = COLLECTOR_STACK_BYTES_DEFAULT;
 	return stack_bytes * RING_STACKS > SESSION_DEFAULT_RING_BYTES ? stack_bytes * RING_STACKS
 								      : SESSION_DEFAULT_RING_BYTES;
 }

@@ -240,6 +240,8 @@ static void publish(struct converter *converter)
 	stats_add(STAT_THROTTLED, t->throttled - p->throttled);
 	stats_add(STAT_USER_STACKS_UNWOUND, t->user_stacks.unwound - p->user_stacks.unwound);
 	stats_add(STAT_USER_STACKS_CUT, count_cut(&t->user_stacks) - count_cut(&p->user_stacks));
+	stats_add(STAT_USER_STACKS_SHORT, t->user_stacks.stops[UNWIND_STOP_DUMP_SHORT] -
+						  p->user_stacks.stops[UNWIND_STOP_DUMP_SHORT]);
 	stats_add(STAT_USER_STACKS_SKIPPED, t->user_stacks.skipped - p->user_stacks.skipped);
 	stats_add(STAT_RECORDS_UNKNOWN, t->unknown_records - p->unknown_records);
 	stats_add(STAT_RECORDS_MALFORMED, t->malformed_records - p->malformed_records);

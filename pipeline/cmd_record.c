@@ -20,6 +20,7 @@
 #include "pipeline/output.h"
 #include "pipeline/process_log.h"
 #include "pipeline/recording.h"
+#include "pipeline/stack_growth.h"
 
 enum {
 	MAX_PIDS = 4096,
@@ -81,6 +82,7 @@ struct record_options {
 	const char *output, *processes;
 	uint64_t duration_ns;
 	bool is_all, has_frequency;
+	bool grows_stacks; /* no size was asked for, and somebody looks at the stacks */
 	int n_targets;
 };
 
@@ -217,12 +219,18 @@ static struct error *set(void *context, int id, const char *value)
 	return NULL;
 }
 
-/* Whether the copied stacks go to a file, for perf to unwind. */
-static bool is_read_by_perf(const struct record_options *record)
+/* In a file they are for perf to unwind, which wants more; else they grow with what they lack. */
+static void set_stacks(struct record_options *record)
 {
-	return output_form_of(record->output) == OUTPUT_PERF_DATA &&
-	       (record->live.call_graph == COLLECTOR_CALL_GRAPH_DWARF ||
-		record->live.call_graph == COLLECTOR_CALL_GRAPH_AUTO);
+	bool is_file = output_form_of(record->output) == OUTPUT_PERF_DATA;
+	bool has_stacks = record->live.call_graph == COLLECTOR_CALL_GRAPH_DWARF ||
+			  record->live.call_graph == COLLECTOR_CALL_GRAPH_AUTO;
+	bool is_of_tasks =
+		record->live.scope == COLLECTOR_PIDS || record->live.scope == COLLECTOR_COMMAND;
+	record->live.has_data_maps = is_file && has_stacks;
+	record->grows_stacks = has_stacks && !is_file && !is_of_tasks && !record->live.stack_bytes;
+	if (record->grows_stacks)
+		record->live.stack_bytes = STACK_GROWTH_FIRST_BYTES;
 }
 
 const struct cli_spec cmd_record_spec = {
@@ -459,6 +467,7 @@ static struct error *sample(struct session *session)
 	progress_begin(&progress, session->cli->has_progress && !session->cli->command,
 		       PROGRESS_TIME, "recording");
 	struct recording_options how = {
+		.grows_stacks = session->options->grows_stacks,
 		.duration_ns = session->options->duration_ns,
 		.companion = is_beside ? session->cli->command : NULL,
 		.is_output_on_stdout = session->has_stdout,
@@ -671,8 +680,8 @@ int cmd_record(int argc, char **argv)
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
 	char *executable = cli.command ? find_executable(cli.command[0]) : NULL;
-	record_options.live.has_data_maps = is_read_by_perf(&record_options);
 	struct error *err = choose_scope(&record_options, cli.command);
+	set_stacks(&record_options);
 	if (!err)
 		err = conversion_options_check(&record_options.conversion);
 	if (!err && record_options.live.scope == COLLECTOR_COMMAND)

@@ -12,8 +12,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "pipeline/explain.h"
 #include "pipeline/interruption.h"
+#include "pipeline/stack_growth.h"
 
 enum {
 	NS_PER_S = 1000000000,
@@ -35,6 +37,8 @@ struct loop {
 	int child_fd;
 	uint64_t begin_ns;
 	uint64_t n_drained; /* records of the newest drain */
+	struct stack_growth stacks;
+	bool grows_stacks;
 	bool is_over;
 };
 
@@ -261,6 +265,10 @@ static struct error *step(struct loop *loop)
 	progress_update(loop->options->progress, elapsed_ns, limit_ns);
 	wait_for_work(loop, elapsed_ns);
 	struct error *err = drain(loop);
+	if (!err && loop->grows_stacks &&
+	    stack_growth_is_due(&loop->stacks, now(), stats_get(STAT_USER_STACKS_UNWOUND),
+				stats_get(STAT_USER_STACKS_SHORT)))
+		loop->grows_stacks = collector_live_grow_stacks(loop->source);
 	if (!err && !loop->is_over && collector_live_is_target_gone(loop->source))
 		end(loop, RECORDING_TARGET_GONE);
 	return err;
@@ -311,6 +319,7 @@ struct error *recording_run(struct record_source *source, struct pipeline *pipel
 		.options = options,
 		.recording = out,
 		.child_fd = -1,
+		.grows_stacks = options->grows_stacks,
 	};
 	struct error *err = run(&loop);
 	if (loop.child_fd >= 0)

@@ -16,8 +16,9 @@
 #include "pipeline/progress.h"
 
 struct recording_options {
-	uint64_t duration_ns;	   /* 0 = no limit */
-	char *const *companion;	   /* a command to start beside another target, NULL = none */
+	uint64_t duration_ns;	/* 0 = no limit */
+	char *const *companion; /* a command to start beside another target, NULL = none */
+	bool grows_stacks; /* copied user stacks grow when many are too short (stack_growth.h) */
 	bool is_output_on_stdout;  /* the companion writes to standard error instead */
 	struct progress *progress; /* PROGRESS_TIME */
 };

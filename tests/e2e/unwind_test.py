@@ -135,6 +135,19 @@ def test_cut_stack_says_so_in_its_last_frame():
     recording.check_conservation()
 
 
+def test_copies_grow_until_the_stacks_fit():
+    # 300 frames of some 100 bytes do not fit into the first size, but into the second; and no sample is lost by it.
+    source = RECURSION_C.replace("unsigned r = n ?", "volatile char room[64]; room[n % 64] = 1; unsigned r = n ?")
+    program = build("growing", source.replace("\t\tsort(i);\n", ""), *OPTIMIZED, "-g")
+    recording, said = record(out("growing.pb.gz"), "-a", "-d", "6", "--", "timeout", "7", program, "100000", "300", check=124)
+    stacks = recording.of(comm="growing")
+    deep = [(sum(f.name == "deep" for f in frames), frames[-1].name, values[0]) for frames, values, _ in stacks]
+    whole = sum(n for depth, last, n in deep if last == "_start" and depth > 290)
+    assert whole > 0, said
+    assert said["copied stack too short"] < 0.6 * said["unwound"], said
+    recording.check_conservation()
+
+
 def test_handler_on_its_own_stack_is_told_apart():
     program = build("apart", SIGNAL_C, *OPTIMIZED, "-g")
     recording, said = record(out("apart.pb.gz"), "--", program, "apart")
