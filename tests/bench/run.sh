@@ -23,3 +23,7 @@ echo "== unwind tables, beside .eh_frame and .eh_frame_hdr"
 	/bin/bash 2>/dev/null)
 find /usr/bin /usr/sbin /usr/lib -type f -size +20k \( -perm -100 -o -name '*.so*' \) -print0 |
 	xargs -0 "$build/tests/unwind_table_bench"
+if ninja -C "$build" dwfl_unwind 2>/dev/null; then
+	echo "== unwinding copied stacks, beside libdwfl and perf script"
+	/usr/bin/python3 "$here/unwind_bench.py" "$build/perfpipe" "$build/tests/dwfl_unwind" "$build/bench"
+fi
