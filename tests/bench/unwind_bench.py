@@ -52,10 +52,12 @@ def main():
     path = sys.argv[4] if len(sys.argv) > 4 else os.path.join(work, "unwind.data")
     if not os.path.exists(path):
         make(path)
-    output = os.path.join(work, "unwind.pb.gz")
-    subprocess.run([perfpipe, "convert", path, "-o", output], check=True, stderr=subprocess.DEVNULL)  # symbols are made once
+    # A store of its own, made once: others may use the usual one meanwhile.
+    convert = [perfpipe, "convert", "--symbol-cache", os.path.join(work, "symbols"), path, "-o", os.path.join(work, "unwind.pb.gz")]
+    os.makedirs(os.path.join(work, "symbols"), exist_ok=True)
+    subprocess.run(convert, check=True, stderr=subprocess.DEVNULL)
     print(subprocess.run([dwfl_unwind, path], check=True, capture_output=True, text=True).stdout.strip())
-    ours = cpu_seconds(perfpipe, "convert", path, "-o", output)
+    ours = cpu_seconds(*convert)
     theirs = cpu_seconds("perf", "script", "--no-inline", "-i", path)
     print("%.0f MB: perfpipe convert (with inlined calls) %.3f s CPU, perf script --no-inline %.3f s: %.1f times less" %
           (os.path.getsize(path) / 1e6, ours, theirs, theirs / ours))
