@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The durable queue of one exporter: a folder with one immutable file for each window, holding
+ * the window's requests ready to be sent, and beside it what of them was delivered.
+ *
+ *   DIRECTORY/EXPORTER/SEQUENCE-TIME-BYTES-REQUESTS.q    written, fsynced, renamed, folder fsynced
+ *   DIRECTORY/EXPORTER/SEQUENCE….done                    numbers of the requests delivered
+ *   DIRECTORY/rejected/EXPORTER/…                        refused for good, with the reason
+ *   DIRECTORY/corrupt/EXPORTER/…                         damaged
+ *
+ * Starting up reads names, not contents. All calls are made by one thread at a time and may block
+ * on the disk. Whatever fails (disk full, EIO, no descriptors) leaves what was acknowledged in
+ * place, is counted, and is over when the disk is well again.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "forwarder/backend.h"
+
+enum spool_when_full {
+	SPOOL_DROP_OLDEST,
+	SPOOL_DROP_NEWEST,
+	SPOOL_BLOCK, /* spool_commit says ERROR_AGAIN */
+};
+
+/* Shared by the spools of all exporters of one directory. */
+struct spool_limits {
+	uint64_t max_bytes;	     /* of this exporter; 0 = 1 GiB */
+	uint64_t min_free_bytes;     /* of the file system; 0 = 5 % of it */
+	uint64_t max_age_ns;	     /* 0 = never too old */
+	uint64_t max_rejected_bytes; /* 0 = a tenth of max_bytes */
+	enum spool_when_full when_full;
+};
+
+struct spool;
+
+/* Why requests left without being delivered. */
+enum spool_loss {
+	SPOOL_LOSS_FULL,
+	SPOOL_LOSS_EXPIRED,
+	SPOOL_LOSS_CORRUPT,
+	SPOOL_LOSS_REJECTED,
+	SPOOL_LOSS_DISK, /* could not be written: never acknowledged */
+	SPOOL_LOSS_N,
+};
+
+struct spool_counts {
+	uint64_t bytes, requests, profiles, windows; /* that wait */
+	uint64_t oldest_time_ns;		     /* 0 = empty */
+	uint64_t lost_requests[SPOOL_LOSS_N], lost_profiles[SPOOL_LOSS_N],
+		lost_samples[SPOOL_LOSS_N];
+};
+
+/* Takes the folder for itself (ERROR_UNAVAILABLE: another process has it); cleans up what a crash
+ * left half-written. exporter names the folder, with '/' made '~'. */
+struct error *spool_open(const char *directory, const char *exporter,
+			 const struct spool_limits *limits, const struct clock *clock,
+			 struct spool **out) MUST_USE;
+void spool_close(struct spool *spool);
+
+/* A window being written. Requests are appended to a temporary file as they are encoded. */
+struct spool_window;
+struct error *spool_begin(struct spool *spool, struct spool_window **out) MUST_USE;
+struct error *spool_append(struct spool_window *window, const uint8_t *message, size_t n,
+			   const struct request_summary *summary) MUST_USE;
+/* Durable once it returns without an error. Ends the window in any case. */
+struct error *spool_commit(struct spool_window *window) MUST_USE;
+void spool_abandon(struct spool_window *window);
+
+/* A request that waits. */
+struct spool_request {
+	uint64_t sequence; /* of its window */
+	uint32_t index;	   /* within the window */
+	struct request_summary summary;
+	uint64_t enqueued_ns; /* wall clock */
+	size_t n;
+};
+
+/*
+ * The oldest request that waits and is not taken; its message is appended to `message`. A taken
+ * request is not handed out again until it is put back. error_no_entry when there is none.
+ * Damaged ones are set aside and counted on the way.
+ */
+struct error *spool_take(struct spool *spool, struct spool_request *out,
+			 struct buf *message) MUST_USE;
+/* Delivered: remembered beside the file; the file goes with its last request. */
+struct error *spool_delivered(struct spool *spool, const struct spool_request *request) MUST_USE;
+/* Not now: it is the next to be taken again. */
+void spool_put_back(struct spool *spool, const struct spool_request *request);
+/* Refused for good: its message moves to rejected/ with the reason. */
+struct error *spool_reject(struct spool *spool, const struct spool_request *request,
+			   const uint8_t *message, const char *reason) MUST_USE;
+/* Replaced by the halves that were committed as a window of their own. */
+struct error *spool_replaced(struct spool *spool, const struct spool_request *request) MUST_USE;
+
+/* Drops what is too old; called before takes and now and then. */
+void spool_expire(struct spool *spool);
+void spool_get_counts(const struct spool *spool, struct spool_counts *out);
