@@ -43,7 +43,10 @@ enum backend_verdict {
 	BACKEND_RETRY_AUTH, /* refused for who we are: try again, slowly, with credentials re-read
 			     */
 	BACKEND_SPLIT,	    /* too large: send halves; when it cannot be split, reject */
-	BACKEND_REJECT,	    /* final: to rejected/, with the server's reason */
+	/* One of its series is bad and nothing was stored: when summary.n_profiles is above 1, send
+	 * what split gives (which divides between series while there are several), else reject. */
+	BACKEND_SPLIT_SERIES,
+	BACKEND_REJECT, /* final: to rejected/, with the server's reason */
 };
 
 /* Why, for the counters (exporter_send_failed_profiles_total{reason=…}). */
@@ -76,15 +79,20 @@ struct backend {
 	uint16_t default_port;
 	uint64_t default_max_message_bytes;
 	uint32_t default_max_samples; /* 0 = no limit */
-	uint64_t default_max_age_ns;
-	/* Splits by label set and size as the server wants it, makes names and labels valid. */
+	uint64_t default_max_age_ns;  /* by the times of the profiles within; 0 = any age */
+	/* What is large in a message is gzip already when exporter_config's remote.gzip is set: the
+	 * channel need not compress it again. */
+	bool is_compressed;
+	/* Splits by label set and size as the server wants it, makes names and labels valid. A
+	 * profile without samples gives no request. */
 	struct error *(*encode)(const struct exporter_config *config,
 				const struct outgoing_profile *outgoing, backend_emit_fn emit,
 				void *context);
 	/* Two or more requests out of one. ERROR_LIMIT: it holds one sample, or cannot be split. */
 	struct error *(*split)(const struct exporter_config *config, const uint8_t *message,
 			       size_t n, backend_emit_fn emit, void *context);
-	/* The profiles in a request as pprof, for `spool cat`. */
+	/* The profiles in a request as pprof, gzip or not, for `spool cat`; series is
+	 * 'process_cpu{node="a",…}'. */
 	struct error *(*profiles)(const uint8_t *message, size_t n,
 				  struct error *(*emit)(void *context, const char *series,
 							const uint8_t *pprof, size_t n_pprof),

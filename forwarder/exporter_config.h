@@ -73,7 +73,9 @@ struct exporter_config {
 	struct retry_config retry;
 	uint64_t max_age_ns;	 /* of what waits; 0 = 24 h, 55 min for EXPORTER_PYROSCOPE */
 	uint32_t max_concurrent; /* requests under way at a time; 0 = 4 */
-	/* Labels of samples that are not sent; their samples are added up without. */
+	/* Labels of samples that are not sent; their samples are added up without. NULL = what the
+	 * kind leaves out by itself: "cgroup" for EXPORTER_PYROSCOPE, where each value would be a
+	 * series of its own. */
 	const char *const *drop_labels;
 	size_t n_drop_labels;
 	const char *directory;	      /* EXPORTER_FILE */
