@@ -3,14 +3,16 @@
  * The durable queue of one exporter: a folder with one immutable file for each window, holding
  * the window's requests ready to be sent, and beside it what of them was delivered.
  *
- *   DIRECTORY/EXPORTER/SEQUENCE-TIME-BYTES-REQUESTS.q    written, fsynced, renamed, folder fsynced
- *   DIRECTORY/EXPORTER/SEQUENCE….done                    numbers of the requests delivered
- *   DIRECTORY/rejected/EXPORTER/…                        refused for good, with the reason
- *   DIRECTORY/corrupt/EXPORTER/…                         damaged
+ *   DIRECTORY/EXPORTER/….q1          a window: written, fsynced, renamed, folder fsynced
+ *   DIRECTORY/EXPORTER/….done1       what of it is over
+ *   DIRECTORY/EXPORTER/retry/        refused ones that `spool retry` puts here are taken in again
+ *   DIRECTORY/rejected/EXPORTER/     refused for good, with the reason
+ *   DIRECTORY/corrupt/EXPORTER/      damaged
  *
- * Starting up reads names, not contents. All calls are made by one thread at a time and may block
- * on the disk. Whatever fails (disk full, EIO, no descriptors) leaves what was acknowledged in
- * place, is counted, and is over when the disk is well again.
+ * Starting up reads names (spool_name.h), not contents. All calls are made by one thread at a time
+ * and may block on the disk. Whatever fails (disk full, EIO, no descriptors) leaves what was
+ * acknowledged in place, is counted, and is over when the disk is well again. What is acknowledged
+ * leaves only delivered, refused, or by a bound (bytes, age, free space), which is counted.
  */
 #pragma once
 
@@ -47,13 +49,17 @@ enum spool_loss {
 	SPOOL_LOSS_EXPIRED,
 	SPOOL_LOSS_CORRUPT,
 	SPOOL_LOSS_REJECTED,
-	SPOOL_LOSS_DISK, /* could not be written: never acknowledged */
+	SPOOL_LOSS_DISK,    /* could not be written: never acknowledged */
+	SPOOL_LOSS_REMOVED, /* its file was removed by hand */
 	SPOOL_LOSS_N,
 };
 
+/* "full", "expired", … */
+const char *spool_loss_name(enum spool_loss loss);
+
 struct spool_counts {
-	uint64_t bytes, requests, profiles, windows; /* that wait */
-	uint64_t oldest_time_ns;		     /* 0 = empty */
+	uint64_t bytes, requests, profiles, samples, windows; /* that wait */
+	uint64_t oldest_time_ns; /* when the oldest of them came; 0 = empty */
 	uint64_t lost_requests[SPOOL_LOSS_N], lost_profiles[SPOOL_LOSS_N],
 		lost_samples[SPOOL_LOSS_N];
 };
@@ -65,13 +71,20 @@ struct error *spool_open(const char *directory, const char *exporter,
 			 struct spool **out) MUST_USE;
 void spool_close(struct spool *spool);
 
-/* A window being written. Requests are appended to a temporary file as they are encoded. */
+/*
+ * A window being written: requests are appended to a temporary file as they are encoded. What fails
+ * on the way is told by commit; all of the window is lost then, and counted.
+ */
 struct spool_window;
-struct error *spool_begin(struct spool *spool, struct spool_window **out) MUST_USE;
-struct error *spool_append(struct spool_window *window, const uint8_t *message, size_t n,
-			   const struct request_summary *summary) MUST_USE;
-/* Durable once it returns without an error. Ends the window in any case. */
+struct spool_window *spool_begin(struct spool *spool);
+void spool_append(struct spool_window *window, const uint8_t *message, size_t n,
+		  const struct request_summary *summary);
+/*
+ * Durable once it returns without an error. ERROR_AGAIN (SPOOL_BLOCK and no room): the window stays
+ * open. Any other outcome ends it; ERROR_LIMIT: dropped by a bound.
+ */
 struct error *spool_commit(struct spool_window *window) MUST_USE;
+/* Ends a window that is not wanted; nothing is counted. */
 void spool_abandon(struct spool_window *window);
 
 /* A request that waits. */
@@ -90,16 +103,16 @@ struct spool_request {
  */
 struct error *spool_take(struct spool *spool, struct spool_request *out,
 			 struct buf *message) MUST_USE;
-/* Delivered: remembered beside the file; the file goes with its last request. */
-struct error *spool_delivered(struct spool *spool, const struct spool_request *request) MUST_USE;
+/* Delivered, or replaced by requests committed as a window of their own: remembered beside the
+ * file, which goes with its last request. */
+void spool_delivered(struct spool *spool, const struct spool_request *request);
 /* Not now: it is the next to be taken again. */
 void spool_put_back(struct spool *spool, const struct spool_request *request);
-/* Refused for good: its message moves to rejected/ with the reason. */
+/* Refused for good: its message moves to rejected/ with the reason. With an error it is still
+ * taken: put it back and try later. */
 struct error *spool_reject(struct spool *spool, const struct spool_request *request,
 			   const uint8_t *message, const char *reason) MUST_USE;
-/* Replaced by the halves that were committed as a window of their own. */
-struct error *spool_replaced(struct spool *spool, const struct spool_request *request) MUST_USE;
-
-/* Drops what is too old; called before takes and now and then. */
-void spool_expire(struct spool *spool);
+/* Drops what is too old, takes in what is to be tried again, retries what the disk refused. To be
+ * called now and then. */
+void spool_tend(struct spool *spool);
 void spool_get_counts(const struct spool *spool, struct spool_counts *out);
