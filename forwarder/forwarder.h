@@ -19,25 +19,11 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "forwarder/backend.h"
+#include "forwarder/exporter.h"
 #include "forwarder/exporter_config.h"
 #include "forwarder/spool.h"
 
 struct forwarder;
-
-/* What happened to requests of one exporter, told as it happens. */
-struct forwarder_event {
-	const char *exporter;
-	enum {
-		FORWARDER_DELIVERED,
-		FORWARDER_RETRYING, /* failed for now; next try in delay_ns */
-		FORWARDER_REJECTED, /* for good */
-		FORWARDER_LOST,	    /* dropped by a bound of the spool */
-	} what;
-	const struct request_summary *summary;
-	enum backend_reason reason;
-	const struct grpc_result *result; /* NULL for FORWARDER_LOST */
-	uint64_t delay_ns;
-};
 
 struct forwarder_config {
 	const struct exporter_config *exporters;
@@ -45,8 +31,9 @@ struct forwarder_config {
 	const char *spool_directory;
 	struct spool_limits spool; /* max_age comes from each exporter */
 	const struct clock *clock; /* NULL = the system's */
+	/* All texts and arrays above are borrowed until forwarder_close. */
 	/* May be NULL. Must not call the forwarder. */
-	void (*on_event)(void *context, const struct forwarder_event *event);
+	exporter_event_fn on_event;
 	void *context;
 };
 
@@ -66,17 +53,6 @@ void forwarder_flush(struct forwarder *forwarder, uint64_t timeout_ns,
 		     void (*done)(void *context, bool is_empty), void *context);
 
 /* For metrics and `status`. */
-struct exporter_counts {
-	const char *exporter;
-	struct spool_counts queue;
-	uint64_t sent_profiles, sent_samples, sent_bytes;
-	uint64_t failed[BACKEND_REASON_N]; /* attempts */
-	uint64_t requests_by_code[GRPC_CODE_N];
-	uint64_t last_success_ns; /* wall clock, 0 = never */
-	uint64_t last_duration_ns;
-	bool is_backing_off;
-	char last_error[256];
-};
 size_t forwarder_n_exporters(const struct forwarder *forwarder);
 void forwarder_get_counts(const struct forwarder *forwarder, size_t exporter,
 			  struct exporter_counts *out);

@@ -498,6 +498,31 @@ static struct error *publish(struct spool_window *window, const struct spool_nam
 	return err;
 }
 
+/* Takes err: NULL so far. Makes the finished file part of the queue, or ends the window. */
+static struct error *enqueue(struct spool_window *window, struct error *err, bool is_counted)
+{
+	struct spool *spool = window->spool;
+	const struct spool_name name = {
+		.sequence = window->sequence,
+		.enqueued_ns = window->enqueued_ns,
+		.bytes = window->writer.offset,
+		.n_requests = window->writer.n_requests,
+		.n_profiles = window->writer.total.n_profiles,
+		.n_samples = window->writer.total.n_samples,
+	};
+	if (!err)
+		err = publish(window, &name);
+	if (err) {
+		if (is_counted)
+			lose_window(window, SPOOL_LOSS_DISK);
+		spool_abandon(window);
+		return error_wrap(err, "spool %s", spool->path);
+	}
+	add_window(spool, &name);
+	end_window(window);
+	return NULL;
+}
+
 struct error *spool_commit(struct spool_window *window)
 {
 	struct spool *spool = window->spool;
@@ -518,25 +543,15 @@ struct error *spool_commit(struct spool_window *window)
 		spool_abandon(window);
 		return err;
 	}
-	struct spool_name name = {
-		.sequence = window->sequence,
-		.enqueued_ns = window->enqueued_ns,
-		.bytes = window->writer.offset,
-		.n_requests = window->writer.n_requests,
-		.n_profiles = window->writer.total.n_profiles,
-		.n_samples = window->writer.total.n_samples,
-	};
+	return enqueue(window, err, true);
+}
+
+struct error *spool_commit_parts(struct spool_window *window)
+{
+	struct error *err = TAKE(window->error);
 	if (!err)
-		err = publish(window, &name);
-	if (err) {
-		lose_window(window, SPOOL_LOSS_DISK);
-		err = error_wrap(err, "spool %s", spool->path);
-		spool_abandon(window);
-		return err;
-	}
-	add_window(spool, &name);
-	end_window(window);
-	return NULL;
+		err = finish_file(window);
+	return enqueue(window, err, false);
 }
 
 /* Delivering. */
@@ -844,6 +859,11 @@ void spool_tend(struct spool *spool)
 	expire(spool);
 	remove_empty(spool);
 	take_in_retried(spool);
+}
+
+uint64_t spool_capacity_bytes(const struct spool *spool)
+{
+	return spool->limits.max_bytes;
 }
 
 void spool_get_counts(const struct spool *spool, struct spool_counts *out)

@@ -84,6 +84,11 @@ void spool_append(struct spool_window *window, const uint8_t *message, size_t n,
  * open. Any other outcome ends it; ERROR_LIMIT: dropped by a bound.
  */
 struct error *spool_commit(struct spool_window *window) MUST_USE;
+/*
+ * As spool_commit for what replaces a request that is still there: bounds do not apply, and with an
+ * error nothing is lost or counted.
+ */
+struct error *spool_commit_parts(struct spool_window *window) MUST_USE;
 /* Ends a window that is not wanted; nothing is counted. */
 void spool_abandon(struct spool_window *window);
 
@@ -115,4 +120,5 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 /* Drops what is too old, takes in what is to be tried again, retries what the disk refused. To be
  * called now and then. */
 void spool_tend(struct spool *spool);
+uint64_t spool_capacity_bytes(const struct spool *spool);
 void spool_get_counts(const struct spool *spool, struct spool_counts *out);

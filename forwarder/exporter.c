@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From spool to server: which requests go out when, and what their answers lead to. */
+#define LOG_AREA "exporter"
+#include "forwarder/exporter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash_seed.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "forwarder/backoff.h"
+
+#define NS_PER_S ((uint64_t)1000000000)
+#define TEND_NS	 (5 * NS_PER_S)
+/* Credentials that were refused twice are not tried again before; people replace them. */
+#define AUTH_RETRY_NS	  (300 * NS_PER_S)
+#define DEFAULT_INITIAL	  (5 * NS_PER_S)
+#define DEFAULT_MAX	  (30 * NS_PER_S)
+#define DEFAULT_MAX_AGE	  (24 * 3600 * NS_PER_S)
+#define DEFAULT_TIMEOUT	  (10 * NS_PER_S)
+#define MAX_BYTES_AT_ONCE ((size_t)32 << 20)
+enum { DEFAULT_CONCURRENT = 4, MAX_CONCURRENT = 64 };
+
+const uint32_t exporter_duration_bounds_ms[EXPORTER_DURATION_BUCKETS] = {
+	5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10000};
+
+/* A request under way. */
+struct upload {
+	struct exporter *exporter;
+	struct grpc_call *call; /* NULL = this upload is free */
+	struct spool_request request;
+	struct buf message;
+	uint64_t started_ns;
+};
+
+struct exporter {
+	struct exporter_options options;
+	const struct exporter_config *config;
+	const struct backend *backend;
+	struct spool *spool;
+	struct spool_window *window; /* NULL = none is open */
+	struct error *encode_error;  /* the first one of the window */
+	struct upload *uploads;
+	uint32_t n_uploads, n_active;
+	size_t active_bytes;
+	struct backoff backoff;
+	uint64_t retry_at_ns; /* monotonic; 0 = now */
+	uint64_t tended_ns;
+	uint32_t n_auth_failures;
+	struct exporter_counts counts;
+};
+
+static uint64_t now_ns(const struct exporter *exporter)
+{
+	return exporter->options.clock->monotonic_ns(exporter->options.clock->context);
+}
+
+static uint64_t smaller_nonzero(uint64_t a, uint64_t b)
+{
+	return !a ? b : !b || a < b ? a : b;
+}
+
+struct error *exporter_new(const struct exporter_options *options, struct exporter **out)
+{
+	const struct exporter_config *config = options->config;
+	struct exporter *exporter = mem_zalloc(1, sizeof(*exporter));
+	exporter->options = *options;
+	exporter->config = config;
+	exporter->backend = backend_of_kind(config->kind);
+	exporter->n_uploads = config->max_concurrent ? config->max_concurrent : DEFAULT_CONCURRENT;
+	if (exporter->n_uploads > MAX_CONCURRENT)
+		exporter->n_uploads = MAX_CONCURRENT;
+	exporter->uploads = mem_zalloc(exporter->n_uploads, sizeof(*exporter->uploads));
+	for (uint32_t i = 0; i < exporter->n_uploads; i++) {
+		exporter->uploads[i].exporter = exporter;
+		buf_init(&exporter->uploads[i].message, (size_t)1 << 28);
+	}
+	const struct retry_config *retry = &config->retry;
+	backoff_init(&exporter->backoff,
+		     retry->initial_interval_ns ? retry->initial_interval_ns : DEFAULT_INITIAL,
+		     retry->max_interval_ns ? retry->max_interval_ns : DEFAULT_MAX,
+		     hash_seed_make());
+	uint64_t max_age = config->max_age_ns ? config->max_age_ns
+			   : exporter->backend->default_max_age_ns
+				   ? exporter->backend->default_max_age_ns
+				   : DEFAULT_MAX_AGE;
+	exporter->options.spool.max_age_ns = smaller_nonzero(max_age, retry->max_elapsed_ns);
+	struct error *err = spool_open(options->spool_directory, config->name,
+				       &exporter->options.spool, options->clock, &exporter->spool);
+	if (err) {
+		exporter_free(exporter);
+		return err;
+	}
+	*out = exporter;
+	return NULL;
+}
+
+void exporter_free(struct exporter *exporter)
+{
+	if (!exporter)
+		return;
+	for (uint32_t i = 0; i < exporter->n_uploads; i++) {
+		struct upload *upload = &exporter->uploads[i];
+		if (upload->call)
+			exporter->options.link.cancel(exporter->options.link.context, upload->call);
+		buf_fini(&upload->message);
+	}
+	if (exporter->window)
+		spool_abandon(exporter->window);
+	error_free(exporter->encode_error);
+	spool_close(exporter->spool);
+	mem_free(exporter->uploads);
+	mem_free(exporter);
+}
+
+/* Filling the spool. */
+
+static struct error *append(void *context, const uint8_t *message, size_t n,
+			    const struct request_summary *summary)
+{
+	spool_append(context, message, n, summary);
+	return NULL;
+}
+
+void exporter_put(struct exporter *exporter, const struct outgoing_profile *outgoing)
+{
+	if (!exporter->window)
+		exporter->window = spool_begin(exporter->spool);
+	struct error *err =
+		exporter->backend->encode(exporter->config, outgoing, append, exporter->window);
+	if (!err)
+		return;
+	exporter->counts.unencodable_profiles++;
+	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
+		exporter->counts.unencodable_samples +=
+			(uint64_t)profile_value(outgoing->profile, i, 0);
+	if (exporter->encode_error)
+		error_free(err);
+	else
+		exporter->encode_error = err;
+}
+
+struct error *exporter_commit(struct exporter *exporter)
+{
+	struct error *err = NULL;
+	if (exporter->window) {
+		err = spool_commit(exporter->window);
+		if (err == error_again)
+			return err;
+		exporter->window = NULL;
+	}
+	if (!err)
+		err = exporter->encode_error;
+	else
+		error_free(exporter->encode_error);
+	exporter->encode_error = NULL;
+	return error_wrap(err, "%s", exporter->config->name);
+}
+
+/* Answers. */
+
+static void tell(struct exporter *exporter, enum exporter_event_kind kind,
+		 const struct upload *upload, const struct backend_answer *answer,
+		 const struct grpc_result *result, uint64_t delay_ns)
+{
+	const struct exporter_event event = {
+		.exporter = exporter->config->name,
+		.kind = kind,
+		.summary = upload->request.summary,
+		.answer = *answer,
+		.result = result,
+		.delay_ns = delay_ns,
+	};
+	if (exporter->options.on_event)
+		exporter->options.on_event(exporter->options.context, &event);
+}
+
+static void delivered(struct exporter *exporter, struct upload *upload,
+		      const struct backend_answer *answer, const struct grpc_result *result)
+{
+	struct exporter_counts *counts = &exporter->counts;
+	const struct request_summary *summary = &upload->request.summary;
+	uint64_t n_refused =
+		answer->n_refused < summary->n_profiles ? answer->n_refused : summary->n_profiles;
+	counts->sent_requests++;
+	counts->sent_profiles += summary->n_profiles - n_refused;
+	counts->refused_profiles += n_refused;
+	counts->sent_samples += summary->n_samples;
+	counts->sent_bytes += upload->request.n;
+	counts->last_success_ns =
+		exporter->options.clock->wall_ns(exporter->options.clock->context);
+	if (answer->text[0])
+		log_warn("server has something to say exporter=%s refused_profiles=%" PRIu64
+			 " message=\"%s\"",
+			 exporter->config->name, n_refused, answer->text);
+	if (counts->is_failing)
+		log_info("delivering again exporter=%s", exporter->config->name);
+	counts->is_failing = false;
+	exporter->n_auth_failures = 0;
+	exporter->retry_at_ns = 0;
+	backoff_reset(&exporter->backoff);
+	spool_delivered(exporter->spool, &upload->request);
+	tell(exporter, EXPORTER_DELIVERED, upload, answer, result, 0);
+}
+
+/* "UNAVAILABLE: what the server or our client says; what the backend makes of it" */
+static void describe(char out[EXPORTER_ERROR_BYTES], const struct grpc_result *result,
+		     const struct backend_answer *answer)
+{
+	snprintf(out, EXPORTER_ERROR_BYTES, "%s%s%.240s%s%.240s", grpc_code_name(result->code),
+		 result->message[0] ? ": " : "", result->message, answer->text[0] ? "; " : "",
+		 answer->text);
+}
+
+static void try_later(struct exporter *exporter, struct upload *upload,
+		      const struct backend_answer *answer, const struct grpc_result *result)
+{
+	uint64_t now = now_ns(exporter);
+	/* Requests that fail side by side fail for one reason: they are one failure. */
+	if (exporter->retry_at_ns <= now)
+		exporter->retry_at_ns = now + backoff_next(&exporter->backoff);
+	uint64_t wanted = result->retry_delay_ns;
+	if (answer->verdict == BACKEND_RETRY_AUTH && exporter->n_auth_failures++ > 0)
+		wanted = wanted > AUTH_RETRY_NS ? wanted : AUTH_RETRY_NS;
+	if (exporter->retry_at_ns < now + wanted)
+		exporter->retry_at_ns = now + wanted;
+	spool_put_back(exporter->spool, &upload->request);
+	uint64_t delay_ns = exporter->retry_at_ns - now;
+	if (!exporter->counts.is_failing)
+		log_warn("cannot deliver for now exporter=%s retry_in_s=%.1f err=\"%s\"",
+			 exporter->config->name, (double)delay_ns / (double)NS_PER_S,
+			 exporter->counts.last_error);
+	exporter->counts.is_failing = true;
+	tell(exporter, EXPORTER_RETRYING, upload, answer, result, delay_ns);
+}
+
+static void reject(struct exporter *exporter, struct upload *upload, struct backend_answer *answer,
+		   const struct grpc_result *result)
+{
+	char reason[EXPORTER_ERROR_BYTES];
+	describe(reason, result, answer);
+	struct error *err =
+		spool_reject(exporter->spool, &upload->request, upload->message.data, reason);
+	if (err) {
+		log_warn("cannot set a refused request aside exporter=%s err=\"%s\"",
+			 exporter->config->name, error_text(err));
+		error_free(err);
+		try_later(exporter, upload, answer, result);
+		return;
+	}
+	log_warn("server refused a request for good exporter=%s profiles=%" PRIu32
+		 " samples=%" PRIu64 " err=\"%s\"",
+		 exporter->config->name, upload->request.summary.n_profiles,
+		 upload->request.summary.n_samples, reason);
+	/* The server works: what waits behind is not held up. */
+	exporter->retry_at_ns = 0;
+	backoff_reset(&exporter->backoff);
+	tell(exporter, EXPORTER_REJECTED, upload, answer, result, 0);
+}
+
+static void split(struct exporter *exporter, struct upload *upload, struct backend_answer *answer,
+		  const struct grpc_result *result)
+{
+	struct spool_window *window = spool_begin(exporter->spool);
+	struct error *err = exporter->backend->split(exporter->config, upload->message.data,
+						     upload->message.size, append, window);
+	if (err) {
+		bool is_final = error_get_code(err) == ERROR_LIMIT;
+		snprintf(answer->text, sizeof(answer->text), "%s", error_text(err));
+		error_free(err);
+		spool_abandon(window);
+		if (is_final)
+			answer->reason = BACKEND_REASON_TOO_LARGE;
+		reject(exporter, upload, answer, result);
+		return;
+	}
+	err = spool_commit_parts(window);
+	if (err) {
+		log_warn("cannot keep the parts of a request exporter=%s err=\"%s\"",
+			 exporter->config->name, error_text(err));
+		error_free(err);
+		try_later(exporter, upload, answer, result);
+		return;
+	}
+	spool_delivered(exporter->spool, &upload->request);
+	exporter->retry_at_ns = 0;
+	tell(exporter, EXPORTER_SPLIT, upload, answer, result, 0);
+}
+
+static void count_attempt(struct exporter *exporter, const struct upload *upload,
+			  const struct grpc_result *result, const struct backend_answer *answer)
+{
+	struct exporter_counts *counts = &exporter->counts;
+	uint64_t took_ns = now_ns(exporter) - upload->started_ns;
+	counts->requests[result->code]++;
+	counts->n_durations++;
+	counts->sum_durations_ns += took_ns;
+	for (int i = 0; i < EXPORTER_DURATION_BUCKETS; i++)
+		counts->durations[i] +=
+			took_ns <= (uint64_t)exporter_duration_bounds_ms[i] * (NS_PER_S / 1000);
+	if (answer->verdict == BACKEND_DELIVERED)
+		return;
+	counts->failed_profiles[answer->reason] += upload->request.summary.n_profiles;
+	describe(counts->last_error, result, answer);
+}
+
+static void answered(void *context, const struct grpc_result *result)
+{
+	struct upload *upload = context;
+	struct exporter *exporter = upload->exporter;
+	upload->call = NULL;
+	exporter->n_active--;
+	exporter->active_bytes -= upload->request.n;
+	struct backend_answer answer = {0};
+	exporter->backend->judge(result, &answer);
+	count_attempt(exporter, upload, result, &answer);
+	switch (answer.verdict) {
+	case BACKEND_DELIVERED:
+		delivered(exporter, upload, &answer, result);
+		break;
+	case BACKEND_RETRY:
+	case BACKEND_RETRY_AUTH:
+		try_later(exporter, upload, &answer, result);
+		break;
+	case BACKEND_SPLIT:
+		split(exporter, upload, &answer, result);
+		break;
+	case BACKEND_SPLIT_SERIES:
+		if (upload->request.summary.n_profiles > 1)
+			split(exporter, upload, &answer, result);
+		else
+			reject(exporter, upload, &answer, result);
+		break;
+	case BACKEND_REJECT:
+		reject(exporter, upload, &answer, result);
+		break;
+	}
+	buf_clear(&upload->message);
+	exporter_run(exporter);
+}
+
+/* Sending. */
+
+static bool next_message(void *context, uint32_t index, const uint8_t **bytes_out, size_t *n_out)
+{
+	const struct upload *upload = context;
+	*bytes_out = upload->message.data;
+	*n_out = upload->message.size;
+	return index == 0;
+}
+
+static struct upload *free_upload(struct exporter *exporter)
+{
+	for (uint32_t i = 0; i < exporter->n_uploads; i++) {
+		if (!exporter->uploads[i].call)
+			return &exporter->uploads[i];
+	}
+	return NULL;
+}
+
+/* False when no more can be started now. */
+static bool start_one(struct exporter *exporter)
+{
+	struct upload *upload = free_upload(exporter);
+	/* After a failure one request finds out whether it is over. */
+	if (!upload || (exporter->counts.is_failing && exporter->n_active))
+		return false;
+	buf_clear(&upload->message);
+	struct error *err = spool_take(exporter->spool, &upload->request, &upload->message);
+	if (err) {
+		if (err != error_no_entry) {
+			snprintf(exporter->counts.last_error, sizeof(exporter->counts.last_error),
+				 "%s", error_text(err));
+			log_warn("cannot read the spool exporter=%s err=\"%s\"",
+				 exporter->config->name, error_text(err));
+			exporter->retry_at_ns = now_ns(exporter) + backoff_next(&exporter->backoff);
+			exporter->counts.is_failing = true;
+		}
+		error_free(err);
+		return false;
+	}
+	if (exporter->n_active && exporter->active_bytes + upload->request.n > MAX_BYTES_AT_ONCE) {
+		spool_put_back(exporter->spool, &upload->request);
+		return false;
+	}
+	const struct grpc_request request = {
+		.path = exporter->backend->path,
+		.next_message = next_message,
+		.done = answered,
+		.context = upload,
+		.timeout_ns = exporter->config->remote.timeout_ns
+				      ? exporter->config->remote.timeout_ns
+				      : DEFAULT_TIMEOUT,
+	};
+	upload->started_ns = now_ns(exporter);
+	exporter->n_active++;
+	exporter->active_bytes += upload->request.n;
+	upload->call = exporter->options.link.call(exporter->options.link.context, &request);
+	return true;
+}
+
+void exporter_run(struct exporter *exporter)
+{
+	uint64_t now = now_ns(exporter);
+	if (!exporter->tended_ns || now - exporter->tended_ns >= TEND_NS) {
+		exporter->tended_ns = now;
+		spool_tend(exporter->spool);
+	}
+	if (exporter->retry_at_ns > now)
+		return;
+	while (start_one(exporter))
+		;
+}
+
+uint64_t exporter_wake_ns(const struct exporter *exporter)
+{
+	uint64_t tend_ns = exporter->tended_ns + TEND_NS;
+	uint64_t retry_ns = exporter->retry_at_ns;
+	return retry_ns && retry_ns > exporter->tended_ns && retry_ns < tend_ns ? retry_ns
+										: tend_ns;
+}
+
+bool exporter_is_idle(const struct exporter *exporter)
+{
+	struct spool_counts counts;
+	spool_get_counts(exporter->spool, &counts);
+	return !exporter->n_active && !counts.requests;
+}
+
+void exporter_get_counts(const struct exporter *exporter, struct exporter_counts *out)
+{
+	*out = exporter->counts;
+	out->exporter = exporter->config->name;
+	out->queue_capacity_bytes = spool_capacity_bytes(exporter->spool);
+	spool_get_counts(exporter->spool, &out->queue);
+}
