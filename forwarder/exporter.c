@@ -87,7 +87,7 @@ struct error *exporter_new(const struct exporter_options *options, struct export
 				   ? exporter->backend->default_max_age_ns
 				   : DEFAULT_MAX_AGE;
 	exporter->options.spool.max_age_ns = smaller_nonzero(max_age, retry->max_elapsed_ns);
-	struct error *err = spool_open(options->spool_directory, config->name,
+	struct error *err = spool_open(options->spool_directory, config->name, config->kind,
 				       &exporter->options.spool, options->clock, &exporter->spool);
 	if (err) {
 		exporter_free(exporter);
@@ -146,6 +146,7 @@ struct error *exporter_commit(struct exporter *exporter)
 {
 	struct error *err = NULL;
 	if (exporter->window) {
+		exporter->counts.last_sequence = spool_window_sequence(exporter->window);
 		err = spool_commit(exporter->window);
 		if (err == error_again)
 			return err;
@@ -163,15 +164,17 @@ struct error *exporter_commit(struct exporter *exporter)
 
 static void tell(struct exporter *exporter, enum exporter_event_kind kind,
 		 const struct upload *upload, const struct backend_answer *answer,
-		 const struct grpc_result *result, uint64_t delay_ns)
+		 const struct grpc_result *result, uint64_t detail)
 {
 	const struct exporter_event event = {
 		.exporter = exporter->config->name,
 		.kind = kind,
+		.sequence = upload->request.sequence,
 		.summary = upload->request.summary,
 		.answer = *answer,
 		.result = result,
-		.delay_ns = delay_ns,
+		.delay_ns = kind == EXPORTER_RETRYING ? detail : 0,
+		.parts_sequence = kind == EXPORTER_SPLIT ? detail : 0,
 	};
 	if (exporter->options.on_event)
 		exporter->options.on_event(exporter->options.context, &event);
@@ -276,6 +279,7 @@ static void split(struct exporter *exporter, struct upload *upload, struct backe
 		reject(exporter, upload, answer, result);
 		return;
 	}
+	uint64_t sequence = spool_window_sequence(window);
 	err = spool_commit_parts(window);
 	if (err) {
 		log_warn("cannot keep the parts of a request exporter=%s err=\"%s\"",
@@ -286,7 +290,7 @@ static void split(struct exporter *exporter, struct upload *upload, struct backe
 	}
 	spool_delivered(exporter->spool, &upload->request);
 	exporter->retry_at_ns = 0;
-	tell(exporter, EXPORTER_SPLIT, upload, answer, result, 0);
+	tell(exporter, EXPORTER_SPLIT, upload, answer, result, sequence);
 }
 
 static void count_attempt(struct exporter *exporter, const struct upload *upload,
@@ -433,6 +437,7 @@ void exporter_get_counts(const struct exporter *exporter, struct exporter_counts
 {
 	*out = exporter->counts;
 	out->exporter = exporter->config->name;
+	out->n_active = exporter->n_active;
 	out->queue_capacity_bytes = spool_capacity_bytes(exporter->spool);
 	spool_get_counts(exporter->spool, &out->queue);
 }

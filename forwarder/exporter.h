@@ -30,6 +30,8 @@ enum exporter_event_kind {
 struct exporter_event {
 	const char *exporter;
 	enum exporter_event_kind kind;
+	uint64_t sequence;	 /* of the window that the request belongs to */
+	uint64_t parts_sequence; /* EXPORTER_SPLIT: of the window that holds the parts */
 	struct request_summary summary;
 	struct backend_answer answer;
 	const struct grpc_result *result;
@@ -83,6 +85,8 @@ struct exporter_counts {
 	const char *exporter;
 	struct spool_counts queue;
 	uint64_t queue_capacity_bytes;
+	uint64_t last_sequence; /* of the window committed last */
+	uint32_t n_active;	/* requests under way */
 	uint64_t sent_profiles, sent_samples, sent_bytes, sent_requests;
 	uint64_t refused_profiles; /* of partial successes, not in sent_profiles */
 	uint64_t unencodable_profiles, unencodable_samples; /* never became requests */

@@ -43,6 +43,7 @@ struct window {
 };
 
 struct spool {
+	enum exporter_kind kind;
 	struct spool_limits limits;
 	const struct clock *clock;
 	char *path, *retry_path;
@@ -322,7 +323,7 @@ static struct error *open_folder(struct spool *spool)
 	return NULL;
 }
 
-struct error *spool_open(const char *directory, const char *exporter,
+struct error *spool_open(const char *directory, const char *exporter, enum exporter_kind kind,
 			 const struct spool_limits *limits, const struct clock *clock,
 			 struct spool **out)
 {
@@ -330,6 +331,7 @@ struct error *spool_open(const char *directory, const char *exporter,
 	spool_folder_format(exporter, folder);
 	struct spool *spool = mem_zalloc(1, sizeof(*spool));
 	*spool = (struct spool){
+		.kind = kind,
 		.limits = *limits,
 		.clock = clock,
 		.path = mem_format("%s/%s", directory, folder),
@@ -390,9 +392,14 @@ struct spool_window *spool_begin(struct spool *spool)
 	if (window->fd < 0)
 		window->error = error_errno(errno, "cannot create a file");
 	else
-		window->error = spool_file_begin(&window->writer, window->fd, hash_seed_make(),
-						 window->enqueued_ns);
+		window->error = spool_file_begin(&window->writer, window->fd, spool->kind,
+						 hash_seed_make(), window->enqueued_ns);
 	return window;
+}
+
+uint64_t spool_window_sequence(const struct spool_window *window)
+{
+	return window->sequence;
 }
 
 static void lose_request(struct spool_window *window, const struct request_summary *summary)
@@ -783,8 +790,8 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 		.n_profiles = request->summary.n_profiles,
 		.n_samples = request->summary.n_samples,
 	};
-	struct error *err = spool_aside_reject(&spool->aside, &name, message, request->n,
-					       &request->summary, reason);
+	struct error *err = spool_aside_reject(&spool->aside, spool->kind, &name, message,
+					       request->n, &request->summary, reason);
 	if (err)
 		return err;
 	count_loss(spool, SPOOL_LOSS_REJECTED, 1, request->summary.n_profiles,

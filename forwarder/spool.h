@@ -65,8 +65,8 @@ struct spool_counts {
 };
 
 /* Takes the folder for itself (ERROR_UNAVAILABLE: another process has it); cleans up what a crash
- * left half-written. exporter names the folder, with '/' made '~'. */
-struct error *spool_open(const char *directory, const char *exporter,
+ * left half-written. kind is noted in the files; exporter names the folder, with '/' made '~'. */
+struct error *spool_open(const char *directory, const char *exporter, enum exporter_kind kind,
 			 const struct spool_limits *limits, const struct clock *clock,
 			 struct spool **out) MUST_USE;
 void spool_close(struct spool *spool);
@@ -77,6 +77,8 @@ void spool_close(struct spool *spool);
  */
 struct spool_window;
 struct spool_window *spool_begin(struct spool *spool);
+/* What its requests will be known by (spool_request.sequence). */
+uint64_t spool_window_sequence(const struct spool_window *window);
 void spool_append(struct spool_window *window, const uint8_t *message, size_t n,
 		  const struct request_summary *summary);
 /*

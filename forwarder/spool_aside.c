@@ -121,8 +121,8 @@ static uint64_t bound_folder(const char *path, uint64_t max_bytes)
 	return total;
 }
 
-static struct error *write_refused(int folder_fd, const struct spool_name *name,
-				   const uint8_t *message, size_t n,
+static struct error *write_refused(int folder_fd, enum exporter_kind kind,
+				   const struct spool_name *name, const uint8_t *message, size_t n,
 				   const struct request_summary *summary, const char *reason)
 {
 	char unfinished[SPOOL_NAME_BYTES], finished[SPOOL_NAME_BYTES];
@@ -133,7 +133,8 @@ static struct error *write_refused(int folder_fd, const struct spool_name *name,
 	if (fd < 0)
 		return error_errno(errno, "cannot create %s", unfinished);
 	CLEANUP(spool_file_writer_fini) struct spool_file_writer writer;
-	struct error *err = spool_file_begin(&writer, fd, hash_seed_make(), name->enqueued_ns);
+	struct error *err =
+		spool_file_begin(&writer, fd, kind, hash_seed_make(), name->enqueued_ns);
 	if (!err)
 		err = spool_file_append(&writer, message, n, summary, reason);
 	if (!err)
@@ -152,8 +153,8 @@ static struct error *write_refused(int folder_fd, const struct spool_name *name,
 	return err;
 }
 
-struct error *spool_aside_reject(struct spool_aside *aside, const struct spool_name *name,
-				 const uint8_t *message, size_t n,
+struct error *spool_aside_reject(struct spool_aside *aside, enum exporter_kind kind,
+				 const struct spool_name *name, const uint8_t *message, size_t n,
 				 const struct request_summary *summary, const char *reason)
 {
 	struct error *err = spool_make_folder(aside->rejected);
@@ -168,7 +169,7 @@ struct error *spool_aside_reject(struct spool_aside *aside, const struct spool_n
 		aside->rejected_bytes = bound_folder(aside->rejected, room);
 		aside->is_measured = true;
 	}
-	err = write_refused(fd, name, message, n, summary, reason);
+	err = write_refused(fd, kind, name, message, n, summary, reason);
 	if (!err)
 		aside->rejected_bytes += n;
 	return error_wrap(err, "%s", aside->rejected);

@@ -25,8 +25,8 @@ void spool_aside_init(struct spool_aside *aside, const char *directory, const ch
 		      uint64_t max_bytes);
 void spool_aside_fini(struct spool_aside *aside);
 /* Durable once it returns without an error. */
-struct error *spool_aside_reject(struct spool_aside *aside, const struct spool_name *name,
-				 const uint8_t *message, size_t n,
+struct error *spool_aside_reject(struct spool_aside *aside, enum exporter_kind kind,
+				 const struct spool_name *name, const uint8_t *message, size_t n,
 				 const struct request_summary *summary,
 				 const char *reason) MUST_USE;
 /* Moves a file of the spool's folder to corrupt/; deletes it when that cannot be. */

@@ -72,17 +72,19 @@ static bool is_sealed(const uint8_t *block, size_t n, uint64_t salt)
 }
 
 /*
- * Header: magic, version, 0, salt, time, zeros, sum. It is sealed without the salt, which it
+ * Header: magic, version, content, salt, time, zeros, sum. It is sealed without the salt, which it
  * tells.
  */
-struct error *spool_file_begin(struct spool_file_writer *writer, int fd, uint64_t salt,
-			       uint64_t enqueued_ns)
+struct error *spool_file_begin(struct spool_file_writer *writer, int fd, uint32_t content,
+			       uint64_t salt, uint64_t enqueued_ns)
 {
-	*writer = (struct spool_file_writer){.fd = fd, .salt = salt, .offset = HEADER_BYTES};
+	*writer = (struct spool_file_writer){
+		.fd = fd, .content = content, .salt = salt, .offset = HEADER_BYTES};
 	buf_init(&writer->index, (size_t)SPOOL_FILE_MAX_REQUESTS * ENTRY_BYTES);
 	uint8_t header[HEADER_BYTES] = {0};
 	memcpy(header, header_magic, sizeof(header_magic));
 	put_u32(header + 8, SPOOL_FILE_VERSION);
+	put_u32(header + 12, content);
 	put_u64(header + 16, salt);
 	put_u64(header + 24, enqueued_ns);
 	seal(header, sizeof(header), 0);
@@ -160,12 +162,13 @@ struct error *spool_file_append(struct spool_file_writer *writer, const uint8_t 
 	return NULL;
 }
 
-/* Trailer: magic, requests, 0, offset of the index, salt, sum; sealed as the header is. */
+/* Trailer: magic, requests, content, offset of the index, salt, sum; sealed as the header is. */
 struct error *spool_file_end(struct spool_file_writer *writer)
 {
 	uint8_t trailer[TRAILER_BYTES] = {0};
 	memcpy(trailer, trailer_magic, sizeof(trailer_magic));
 	put_u32(trailer + 8, writer->n_requests);
+	put_u32(trailer + 12, writer->content);
 	put_u64(trailer + 16, writer->offset);
 	put_u64(trailer + 24, writer->salt);
 	seal(trailer, sizeof(trailer), 0);
@@ -259,7 +262,7 @@ static struct error *read_header(struct reading *reading)
 	}
 	if (version != SPOOL_FILE_VERSION)
 		return error_new(ERROR_UNSUPPORTED, "spool file of version %" PRIu32, version);
-	cursor_skip(&c, 4);
+	reading->index->content = cursor_u32(&c);
 	reading->index->salt = cursor_u64(&c);
 	reading->index->enqueued_ns = cursor_u64(&c);
 	reading->has_salt = true;
@@ -283,7 +286,7 @@ static struct error *read_index(struct reading *reading, uint32_t *n_out)
 	struct cursor c = cursor_make(trailer, sizeof(trailer), false);
 	const uint8_t *magic = cursor_bytes(&c, sizeof(trailer_magic));
 	uint32_t n = cursor_u32(&c);
-	cursor_skip(&c, 4);
+	uint32_t content = cursor_u32(&c);
 	uint64_t offset = cursor_u64(&c);
 	uint64_t salt = cursor_u64(&c);
 	if (memcmp(magic, trailer_magic, sizeof(trailer_magic)) != 0 ||
@@ -292,8 +295,10 @@ static struct error *read_index(struct reading *reading, uint32_t *n_out)
 		index->is_damaged = true;
 		return NULL;
 	}
-	if (!reading->has_salt)
+	if (!reading->has_salt) {
 		index->salt = salt;
+		index->content = content;
+	}
 	reading->has_salt = true;
 	uint8_t *bytes = mem_alloc((size_t)n * ENTRY_BYTES);
 	err = read_block(reading, offset, bytes, (size_t)n * ENTRY_BYTES);

@@ -41,15 +41,16 @@ struct spool_entry {
 /* Writes the file to fd, which stays the caller's. */
 struct spool_file_writer {
 	int fd;
+	uint32_t content;
 	uint64_t salt;
 	uint64_t offset;
 	struct buf index;
 	uint32_t n_requests;
 	struct request_summary total;
 };
-/* enqueued_ns: wall clock. */
-struct error *spool_file_begin(struct spool_file_writer *writer, int fd, uint64_t salt,
-			       uint64_t enqueued_ns) MUST_USE;
+/* content: what the messages are, a number of the caller's. enqueued_ns: wall clock. */
+struct error *spool_file_begin(struct spool_file_writer *writer, int fd, uint32_t content,
+			       uint64_t salt, uint64_t enqueued_ns) MUST_USE;
 /* note may be NULL: why it was refused. ERROR_LIMIT: too many requests, or too large a message. */
 struct error *spool_file_append(struct spool_file_writer *writer, const uint8_t *message, size_t n,
 				const struct request_summary *summary, const char *note) MUST_USE;
@@ -60,6 +61,7 @@ void spool_file_writer_fini(struct spool_file_writer *writer);
 /* What a file holds. */
 struct spool_index {
 	uint64_t salt, enqueued_ns;
+	uint32_t content;
 	struct spool_entry *entries;
 	uint32_t n;
 	bool is_damaged; /* something in it did not check */

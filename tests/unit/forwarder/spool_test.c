@@ -56,7 +56,8 @@ static void open_spool(struct fixture *f)
 {
 	spool_close(f->spool);
 	f->spool = NULL;
-	struct error *err = spool_open(f->dir.path, "parca/a", &f->limits, &f->clock, &f->spool);
+	struct error *err = spool_open(f->dir.path, "parca/a", EXPORTER_PARCA, &f->limits,
+				       &f->clock, &f->spool);
 	if (err)
 		fail_msg("%s", error_text(err));
 }
@@ -187,11 +188,13 @@ static void spool_is_one_process_s_at_a_time(void **state)
 	struct fixture *f = *state;
 	open_spool(f);
 	struct spool *second;
-	struct error *err = spool_open(f->dir.path, "parca/a", &f->limits, &f->clock, &second);
+	struct error *err =
+		spool_open(f->dir.path, "parca/a", EXPORTER_PARCA, &f->limits, &f->clock, &second);
 	assert_non_null(err);
 	assert_int_equal(error_get_code(err), ERROR_UNAVAILABLE);
 	error_free(err);
-	assert_null(spool_open(f->dir.path, "parca/b", &f->limits, &f->clock, &second));
+	assert_null(
+		spool_open(f->dir.path, "parca/b", EXPORTER_PARCA, &f->limits, &f->clock, &second));
 	spool_close(second);
 }
 
@@ -298,6 +301,7 @@ static void spool_keeps_refused_requests_with_the_reason_and_takes_them_back(voi
 	struct spool_index index;
 	assert_null(spool_file_read_index(fd, &index));
 	assert_int_equal(index.n, 1);
+	assert_int_equal(index.content, EXPORTER_PARCA);
 	assert_false(index.is_damaged);
 	struct buf note, message;
 	buf_init(&note, 4096);
