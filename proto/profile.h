@@ -119,6 +119,11 @@ struct profile {
 
 struct profile *profile_new(void);
 void profile_free(struct profile *profile);
+/* For CLEANUP. */
+static inline void cleanup_profile(struct profile **profile)
+{
+	profile_free(*profile);
+}
 /* Bytes in use, all arrays and tables counted. Cheap. */
 size_t profile_memory_bytes(const struct profile *profile);
 
