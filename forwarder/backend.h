@@ -36,6 +36,9 @@ struct request_summary {
 typedef struct error *(*backend_emit_fn)(void *context, const uint8_t *message, size_t n,
 					 const struct request_summary *summary);
 
+typedef struct error *(*backend_profile_fn)(void *context, const char *series, const uint8_t *pprof,
+					    size_t n_pprof);
+
 /* What to do after an answer. */
 enum backend_verdict {
 	BACKEND_DELIVERED,
@@ -93,9 +96,7 @@ struct backend {
 			       size_t n, backend_emit_fn emit, void *context);
 	/* The profiles in a request as pprof, gzip or not, for `spool cat`; series is
 	 * 'process_cpu{node="a",…}'. */
-	struct error *(*profiles)(const uint8_t *message, size_t n,
-				  struct error *(*emit)(void *context, const char *series,
-							const uint8_t *pprof, size_t n_pprof),
+	struct error *(*profiles)(const uint8_t *message, size_t n, backend_profile_fn emit,
 				  void *context);
 	void (*judge)(const struct grpc_result *result, struct backend_answer *out);
 };
