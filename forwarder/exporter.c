@@ -162,22 +162,41 @@ struct error *exporter_commit(struct exporter *exporter)
 
 /* Answers. */
 
-static void tell(struct exporter *exporter, enum exporter_event_kind kind,
-		 const struct upload *upload, const struct backend_answer *answer,
-		 const struct grpc_result *result, uint64_t detail)
+struct parts {
+	struct spool_window *window;
+	uint64_t sequence;
+	uint32_t n;
+};
+
+static struct error *append_part(void *context, const uint8_t *message, size_t n,
+				 const struct request_summary *summary)
 {
-	const struct exporter_event event = {
+	struct parts *parts = context;
+	parts->n++;
+	spool_append(parts->window, message, n, summary);
+	return NULL;
+}
+
+static struct exporter_event make_event(const struct exporter *exporter,
+					enum exporter_event_kind kind, const struct upload *upload,
+					const struct backend_answer *answer,
+					const struct grpc_result *result)
+{
+	return (struct exporter_event){
 		.exporter = exporter->config->name,
 		.kind = kind,
 		.sequence = upload->request.sequence,
 		.summary = upload->request.summary,
 		.answer = *answer,
 		.result = result,
-		.delay_ns = kind == EXPORTER_RETRYING ? detail : 0,
-		.parts_sequence = kind == EXPORTER_SPLIT ? detail : 0,
+		.text = kind == EXPORTER_DELIVERED ? answer->text : exporter->counts.last_error,
 	};
+}
+
+static void tell(const struct exporter *exporter, const struct exporter_event *event)
+{
 	if (exporter->options.on_event)
-		exporter->options.on_event(exporter->options.context, &event);
+		exporter->options.on_event(exporter->options.context, event);
 }
 
 static void delivered(struct exporter *exporter, struct upload *upload,
@@ -205,16 +224,18 @@ static void delivered(struct exporter *exporter, struct upload *upload,
 	exporter->retry_at_ns = 0;
 	backoff_reset(&exporter->backoff);
 	spool_delivered(exporter->spool, &upload->request);
-	tell(exporter, EXPORTER_DELIVERED, upload, answer, result, 0);
+	const struct exporter_event event =
+		make_event(exporter, EXPORTER_DELIVERED, upload, answer, result);
+	tell(exporter, &event);
 }
 
-/* "UNAVAILABLE: what the server or our client says; what the backend makes of it" */
+/* "UNAVAILABLE: what the backend makes of the answer, else what the server or our client says" */
 static void describe(char out[EXPORTER_ERROR_BYTES], const struct grpc_result *result,
 		     const struct backend_answer *answer)
 {
-	snprintf(out, EXPORTER_ERROR_BYTES, "%s%s%.240s%s%.240s", grpc_code_name(result->code),
-		 result->message[0] ? ": " : "", result->message, answer->text[0] ? "; " : "",
-		 answer->text);
+	const char *text = answer->text[0] ? answer->text : result->message;
+	snprintf(out, EXPORTER_ERROR_BYTES, "%s%s%.480s", grpc_code_name(result->code),
+		 text[0] ? ": " : "", text);
 }
 
 static void try_later(struct exporter *exporter, struct upload *upload,
@@ -236,7 +257,10 @@ static void try_later(struct exporter *exporter, struct upload *upload,
 			 exporter->config->name, (double)delay_ns / (double)NS_PER_S,
 			 exporter->counts.last_error);
 	exporter->counts.is_failing = true;
-	tell(exporter, EXPORTER_RETRYING, upload, answer, result, delay_ns);
+	struct exporter_event event =
+		make_event(exporter, EXPORTER_RETRYING, upload, answer, result);
+	event.delay_ns = delay_ns;
+	tell(exporter, &event);
 }
 
 static void reject(struct exporter *exporter, struct upload *upload, struct backend_answer *answer,
@@ -260,27 +284,28 @@ static void reject(struct exporter *exporter, struct upload *upload, struct back
 	/* The server works: what waits behind is not held up. */
 	exporter->retry_at_ns = 0;
 	backoff_reset(&exporter->backoff);
-	tell(exporter, EXPORTER_REJECTED, upload, answer, result, 0);
+	const struct exporter_event event =
+		make_event(exporter, EXPORTER_REJECTED, upload, answer, result);
+	tell(exporter, &event);
 }
 
 static void split(struct exporter *exporter, struct upload *upload, struct backend_answer *answer,
 		  const struct grpc_result *result)
 {
-	struct spool_window *window = spool_begin(exporter->spool);
+	struct parts parts = {.window = spool_begin(exporter->spool)};
+	parts.sequence = spool_window_sequence(parts.window);
 	struct error *err = exporter->backend->split(exporter->config, upload->message.data,
-						     upload->message.size, append, window);
+						     upload->message.size, append_part, &parts);
 	if (err) {
-		bool is_final = error_get_code(err) == ERROR_LIMIT;
+		if (error_get_code(err) == ERROR_LIMIT)
+			answer->reason = BACKEND_REASON_TOO_LARGE;
 		snprintf(answer->text, sizeof(answer->text), "%s", error_text(err));
 		error_free(err);
-		spool_abandon(window);
-		if (is_final)
-			answer->reason = BACKEND_REASON_TOO_LARGE;
+		spool_abandon(parts.window);
 		reject(exporter, upload, answer, result);
 		return;
 	}
-	uint64_t sequence = spool_window_sequence(window);
-	err = spool_commit_parts(window);
+	err = spool_commit_parts(parts.window);
 	if (err) {
 		log_warn("cannot keep the parts of a request exporter=%s err=\"%s\"",
 			 exporter->config->name, error_text(err));
@@ -290,7 +315,10 @@ static void split(struct exporter *exporter, struct upload *upload, struct backe
 	}
 	spool_delivered(exporter->spool, &upload->request);
 	exporter->retry_at_ns = 0;
-	tell(exporter, EXPORTER_SPLIT, upload, answer, result, sequence);
+	struct exporter_event event = make_event(exporter, EXPORTER_SPLIT, upload, answer, result);
+	event.parts_sequence = parts.sequence;
+	event.n_parts = parts.n;
+	tell(exporter, &event);
 }
 
 static void count_attempt(struct exporter *exporter, const struct upload *upload,

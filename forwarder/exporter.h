@@ -32,9 +32,11 @@ struct exporter_event {
 	enum exporter_event_kind kind;
 	uint64_t sequence;	 /* of the window that the request belongs to */
 	uint64_t parts_sequence; /* EXPORTER_SPLIT: of the window that holds the parts */
+	uint32_t n_parts;
 	struct request_summary summary;
 	struct backend_answer answer;
 	const struct grpc_result *result;
+	const char *text; /* "INVALID_ARGUMENT: why", or what comes with a success; may be "" */
 	uint64_t delay_ns;
 };
 typedef void (*exporter_event_fn)(void *context, const struct exporter_event *event);
