@@ -81,3 +81,8 @@ struct exporter_config {
 	const char *directory;	      /* EXPORTER_FILE */
 	uint64_t max_directory_bytes; /* EXPORTER_FILE; 0 = no bound */
 };
+
+/* Copies all that is borrowed. */
+void remote_config_copy(const struct remote_config *config, struct remote_config *out);
+/* Of a copy; secrets are wiped. */
+void remote_config_fini(struct remote_config *config);

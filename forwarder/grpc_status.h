@@ -34,6 +34,22 @@ enum grpc_code {
 /* "INVALID_ARGUMENT"; numbers outside the table give "UNKNOWN". */
 const char *grpc_code_name(enum grpc_code code);
 
+/* The value of grpc-status: decimal without a leading zero; false, and UNKNOWN, for all else. */
+bool grpc_status_parse(const char *text, size_t n, enum grpc_code *out);
+/* The code of an answer without grpc-status (doc/http-grpc-status-mapping.md). */
+enum grpc_code grpc_status_of_http(int http_status);
+/* The code of a stream that ended with RST_STREAM (PROTOCOL-HTTP2.md, "Errors"). */
+enum grpc_code grpc_status_of_h2(uint32_t h2_error);
+/* grpc-message: %XX and all else as it stands, never failing. out has room for n bytes. */
+size_t grpc_status_percent_decode(const char *text, size_t n, char *out);
+/*
+ * The delay of a RetryInfo among the details of a google.rpc.Status; false when there is none that
+ * can be read. A negative delay counts as 0.
+ */
+bool grpc_status_retry_info(const uint8_t *details, size_t n, uint64_t *delay_ns_out);
+/* Retry-After: seconds, or the time of an HTTP date (RFC 9110 §10.2.3) after wall_ns. */
+bool grpc_status_retry_after(const char *text, size_t n, uint64_t wall_ns, uint64_t *delay_ns_out);
+
 /* Where a call that did not end with the server's own status went wrong. */
 enum grpc_failure {
 	GRPC_FAILURE_NONE,	  /* code and message are the server's */
