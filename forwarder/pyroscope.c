@@ -27,13 +27,24 @@ static const char *const dropped_by_default[] = {"cgroup"};
 static const char *const withheld[] = {"pid",	     "tid",	 "cmdline", "correlation_id",
 				       "profile_id", "trace_id", "span_id", NULL};
 
-static bool has_service(const struct outgoing_profile *outgoing)
+/* The service first, so that the limit does not reach it; the server's own word when there is none.
+ * The caller frees the labels. */
+static struct outgoing_profile name_service(const struct outgoing_profile *outgoing)
 {
+	struct key_value *labels = mem_zalloc(outgoing->n_labels + 1, sizeof(*labels));
+	size_t n = 1;
+	labels[0] = (struct key_value){"service_name", "unknown_service"};
 	for (size_t i = 0; i < outgoing->n_labels; i++) {
-		if (!strcmp(outgoing->labels[i].key, "service_name") && *outgoing->labels[i].value)
-			return true;
+		const struct key_value *label = &outgoing->labels[i];
+		if (strcmp(label->key, "service_name") != 0)
+			labels[n++] = *label;
+		else if (*label->value)
+			labels[0] = *label;
 	}
-	return false;
+	return (struct outgoing_profile){.profile = outgoing->profile,
+					 .name = outgoing->name,
+					 .labels = labels,
+					 .n_labels = n};
 }
 
 static struct error *encode(const struct exporter_config *config,
@@ -51,26 +62,10 @@ static struct error *encode(const struct exporter_config *config,
 	rules.max_string_bytes = MAX_STRING_BYTES;
 	rules.needs_places = true;
 
-	CLEANUP(cleanup_mem)
-	struct key_value *labels = mem_zalloc(outgoing->n_labels + 1, sizeof(*labels));
-	struct outgoing_profile named = *outgoing;
-	/* First, so that the limit does not reach it; the server's own word for "none". */
-	size_t n = 0;
-	if (!has_service(outgoing))
-		labels[n++] = (struct key_value){"service_name", "unknown_service"};
-	for (size_t i = 0; i < outgoing->n_labels; i++) {
-		bool is_service = !strcmp(outgoing->labels[i].key, "service_name");
-		labels[n++] = outgoing->labels[i];
-		if (is_service && n > 1 && *outgoing->labels[i].value) {
-			labels[n - 1] = labels[0];
-			labels[0] = outgoing->labels[i];
-		}
-	}
-	named.labels = labels;
-	named.n_labels = n;
-
+	struct outgoing_profile named = name_service(outgoing);
 	CLEANUP(series_fini) struct series series;
 	series_init(&series, &rules, &named);
+	mem_free((void *)named.labels);
 	CLEANUP(cleanup_mem)
 	struct key_value *all = mem_zalloc(series.n_labels + 1, sizeof(*all));
 	all[0] = (struct key_value){"__name__", series.name};

@@ -212,6 +212,8 @@ static void make_label(struct label_maker *maker, struct profile_label label)
 		return;
 	if (rules->is_flat)
 		make_flat(maker, &label);
+	if (label.unit == label.key) /* as pprof has it where there is none */
+		label.unit = 0;
 	if (!label.is_number && !label.str)
 		return;
 	char name[SERIES_MAX_NAME_BYTES];
