@@ -232,9 +232,11 @@ static int by_sequence(const void *a, const void *b)
 	return memcmp(x, y, sizeof(*x));
 }
 
-static void list_folder(struct spool *spool, DIR *dir, struct listing *listing)
+/* A folder that is read in part only would hand out numbers that are taken. */
+static struct error *list_folder(struct spool *spool, DIR *dir, struct listing *listing)
 {
-	for (struct dirent *entry; (entry = readdir(dir));) {
+	errno = 0;
+	for (struct dirent *entry; (entry = readdir(dir)); errno = 0) {
 		struct spool_name name;
 		size_t n = strlen(entry->d_name), n_suffix = strlen(SPOOL_UNFINISHED_SUFFIX);
 		if (spool_name_parse(entry->d_name, SPOOL_WAITING_SUFFIX, &name))
@@ -247,6 +249,7 @@ static void list_folder(struct spool *spool, DIR *dir, struct listing *listing)
 			 strcmp(entry->d_name + n - n_suffix, SPOOL_UNFINISHED_SUFFIX) == 0)
 			unlinkat(spool->folder_fd, entry->d_name, 0);
 	}
+	return errno ? error_errno(errno, "cannot list") : NULL;
 }
 
 static void take_in(struct spool *spool, const struct listing *listing)
@@ -292,16 +295,17 @@ static struct error *read_folder(struct spool *spool)
 		return err;
 	}
 	struct listing listing = {0};
-	list_folder(spool, dir, &listing);
+	struct error *err = list_folder(spool, dir, &listing);
 	closedir(dir);
 	if (listing.n_waiting)
 		qsort(listing.waiting, listing.n_waiting, sizeof(*listing.waiting), by_sequence);
 	if (listing.n_progress)
 		qsort(listing.progress, listing.n_progress, sizeof(*listing.progress), by_sequence);
-	take_in(spool, &listing);
+	if (!err)
+		take_in(spool, &listing);
 	mem_free(listing.waiting);
 	mem_free(listing.progress);
-	return NULL;
+	return err;
 }
 
 static struct error *open_folder(struct spool *spool)
