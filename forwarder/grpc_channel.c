@@ -35,7 +35,10 @@ enum {
 	DEFAULT_MAX_RESPONSE_BYTES = 4 << 20,
 	MAX_TRANSPARENT_RETRIES = 1, /* of a call that the server did not look at (gRFC A6) */
 	TEXT_BYTES = 512,
-	CREDENTIALS_NUMBER = 302, /* in the table of explained errors */
+	/* In the table of explained errors. */
+	TLS_NUMBER = 301,
+	CREDENTIALS_NUMBER = 302,
+	CONNECT_NUMBER = 305,
 };
 static const uint64_t second_ns = 1000000000;
 static const uint64_t default_timeout_ns = 10 * 1000000000ULL;
@@ -403,9 +406,30 @@ static void on_drained(void *context)
 	wake(connection->channel);
 }
 
+/* A server that hangs up before it has said anything has two usual reasons. */
 static void on_failed(void *context, enum grpc_failure failure, struct error *err)
 {
-	finish_connection(context, failure, err);
+	struct connection *connection = context;
+	const struct grpc_channel *channel = connection->channel;
+	bool is_mute = failure == GRPC_FAILURE_LOST && connection->h2 &&
+		       !h2_session_is_ready(connection->h2);
+	if (is_mute && channel->tls) {
+		failure = GRPC_FAILURE_TLS;
+		err = error_number(
+			error_wrap(err, "%s after the TLS handshake, as servers do %s",
+				   channel->endpoint.authority,
+				   channel->config.tls.cert_file
+					   ? "that refuse our client certificate"
+					   : "that ask for a client certificate, and none is "
+					     "configured"),
+			TLS_NUMBER);
+	} else if (is_mute) {
+		err = error_number(error_wrap(err,
+					      "%s said nothing in plaintext; does it expect TLS?",
+					      channel->endpoint.authority),
+				   CONNECT_NUMBER);
+	}
+	finish_connection(connection, failure, err);
 }
 
 static void on_warned(void *context, const struct error *err)
