@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "forwarder/pyroscope.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -33,13 +34,16 @@ static struct outgoing_profile name_service(const struct outgoing_profile *outgo
 {
 	struct key_value *labels = mem_zalloc(outgoing->n_labels + 1, sizeof(*labels));
 	size_t n = 1;
+	bool has_service = false;
 	labels[0] = (struct key_value){"service_name", "unknown_service"};
 	for (size_t i = 0; i < outgoing->n_labels; i++) {
 		const struct key_value *label = &outgoing->labels[i];
-		if (strcmp(label->key, "service_name") != 0)
+		if (strcmp(label->key, "service_name") != 0) {
 			labels[n++] = *label;
-		else if (*label->value)
+		} else if (*label->value && !has_service) {
 			labels[0] = *label;
+			has_service = true;
+		}
 	}
 	return (struct outgoing_profile){.profile = outgoing->profile,
 					 .name = outgoing->name,
