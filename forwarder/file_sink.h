@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter that sends nothing: a folder of pprof files, one for each profile, which appear
- * whole or not at all; names sort by time; the link `latest` leads to the newest; the oldest go
- * when the folder's bound is reached.
+ * The exporter that writes pprof files into a folder, one for each profile:
+ *
+ *   20261201T022121.123456789Z-process_cpu-gitaly.pb.gz    time, name, service_name
+ *   latest                                                 symlink to the newest
+ *
+ * Names sort by time; two profiles of one time and name differ by "-2" and so on. Files appear
+ * whole or not at all. The labels of the series, for which pprof has no place, are a comment:
+ * 'series: process_cpu{node="a"}'. Only files with such names are counted and removed.
  */
 #pragma once
 
 #include "base/compiler.h"
 #include "base/error.h"
 #include "forwarder/backend.h"
-#include "forwarder/exporter.h"
-#include "forwarder/exporter_config.h"
 
 struct file_sink;
 
-/* config is borrowed until close. Makes the folder. */
+/* Makes the folder when it is not there. config is borrowed while the sink lives. */
 struct error *file_sink_open(const struct exporter_config *config, struct file_sink **out) MUST_USE;
-void file_sink_close(struct file_sink *sink); /* accepts NULL */
-/* Writes the file; what fails is counted and told by commit. */
-void file_sink_put(struct file_sink *sink, const struct outgoing_profile *outgoing);
-/* Makes what was put durable, renews `latest`, removes what is beyond the bound. */
-struct error *file_sink_commit(struct file_sink *sink) MUST_USE;
-/* sent_… are files written; queue.lost_…[SPOOL_LOSS_DISK] what could not be. */
-void file_sink_get_counts(const struct file_sink *sink, struct exporter_counts *out);
+void file_sink_close(struct file_sink *sink);
+
+/*
+ * Afterwards the oldest files go until what is left is within max_directory_bytes; so they do when
+ * the disk is full and there is such a bound. A profile without samples is not written. Number 702:
+ * the disk is full; nothing is left of the file then, and the next call tries anew.
+ */
+struct error *file_sink_put(struct file_sink *sink,
+			    const struct outgoing_profile *outgoing) MUST_USE;
+
+/* For metrics. */
+struct file_sink_counts {
+	uint64_t n_written, n_bytes; /* since it was opened */
+	uint64_t n_removed;
+};
+const struct file_sink_counts *file_sink_get_counts(const struct file_sink *sink);

@@ -406,7 +406,8 @@ void series_init(struct series *series, const struct series_rules *rules,
 	struct profile *changed = copy_whole(outgoing->profile);
 	series->profile = changed;
 	make_labels(series, rules);
-	make_types(changed);
+	if (!rules->keeps_types)
+		make_types(changed);
 	if (rules->max_depth)
 		cut_stacks(changed, rules->max_depth);
 	if (rules->max_string_bytes)

@@ -32,6 +32,7 @@ struct series_rules {
 	/* Labels of samples are labels of the series in the end: numbers become decimal text, names
 	 * are [a-zA-Z_][a-zA-Z0-9_]* and differ from those of the series. */
 	bool is_flat;
+	bool keeps_types;    /* sample types and period type stay as they are */
 	bool drops_measures; /* numbers in a unit of size or time name nothing */
 	/* The server's word for a label's name; NULL = its own. */
 	const char *(*translate)(const char *name);
