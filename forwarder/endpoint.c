@@ -123,6 +123,7 @@ static struct error *parse_unix(const char *path, struct endpoint *out)
 		.unix_path = mem_copy_string(path),
 		.is_plaintext = true,
 		.authority = mem_copy_string("localhost"),
+		.shown = mem_copy_string(path),
 	};
 	return NULL;
 }
@@ -165,12 +166,14 @@ static struct error *parse(const char *text, uint16_t default_port, bool insecur
 		mem_free(host);
 		return error_new(ERROR_USAGE, "the port is missing");
 	}
+	char *authority = strchr(host, ':') ? mem_format("[%s]:%u", host, port)
+					    : mem_format("%s:%u", host, port);
 	*out = (struct endpoint){
 		.host = host,
 		.port = port,
 		.is_plaintext = is_plaintext,
-		.authority = strchr(host, ':') ? mem_format("[%s]:%u", host, port)
-					       : mem_format("%s:%u", host, port),
+		.authority = authority,
+		.shown = mem_copy_string(authority),
 	};
 	return NULL;
 }
@@ -190,6 +193,7 @@ void endpoint_fini(struct endpoint *endpoint)
 	mem_free(endpoint->host);
 	mem_free(endpoint->unix_path);
 	mem_free(endpoint->authority);
+	mem_free(endpoint->shown);
 	*endpoint = (struct endpoint){0};
 }
 

@@ -15,6 +15,7 @@ struct endpoint {
 	char *unix_path; /* begins with '@' for a name without a file; NULL otherwise */
 	bool is_plaintext;
 	char *authority; /* "host:port", "[::1]:443", "localhost" for a socket file */
+	char *shown;	 /* for messages: as authority, or the path of the socket */
 };
 
 /*

@@ -255,7 +255,7 @@ static void call_ended(void *context, enum h2_end end, uint32_t code, const char
 		break;
 	case H2_END_REFUSED:
 		snprintf(shown, sizeof(shown), "%s sends new calls away: %s",
-			 call->channel->endpoint.authority, text);
+			 call->channel->endpoint.shown, text);
 		refuse_call(call, shown);
 		return;
 	case H2_END_RESET:
@@ -271,7 +271,7 @@ static void call_ended(void *context, enum h2_end end, uint32_t code, const char
 		break;
 	case H2_END_BROKEN:
 		snprintf(shown, sizeof(shown), "%s broke HTTP/2 in its answer: %s",
-			 call->channel->endpoint.authority, text);
+			 call->channel->endpoint.shown, text);
 		grpc_response_end_failure(&call->response, GRPC_INTERNAL, GRPC_FAILURE_PROTOCOL,
 					  false, shown);
 		break;
@@ -325,11 +325,11 @@ static void back_off(struct grpc_channel *channel, uint64_t begun_ns)
 {
 	uint64_t wait_ns = backoff_next(&channel->backoff);
 	channel->next_connect_ns = begun_ns + wait_ns;
-	log_debug("connecting failed server=%s wait_ms=%llu: %s", channel->endpoint.authority,
+	log_debug("connecting failed server=%s wait_ms=%llu: %s", channel->endpoint.shown,
 		  (unsigned long long)(wait_ns / 1000000), channel->last_failure.text);
 }
 
-/* The connection is of no more use; takes err. It is closed by work(). */
+/* The connection is of no more use; takes err, which names the server. It is closed by work(). */
 static void finish_connection(struct connection *connection, enum grpc_failure failure,
 			      struct error *err)
 {
@@ -341,9 +341,7 @@ static void finish_connection(struct connection *connection, enum grpc_failure f
 	connection->is_finished = true;
 	char text[TEXT_BYTES];
 	const char *goaway = connection->h2 ? h2_session_goaway_text(connection->h2) : "";
-	bool names_server = strstr(error_text(err), channel->endpoint.authority) != NULL;
-	snprintf(text, sizeof(text), "%s%s%s%s%s", names_server ? "" : channel->endpoint.authority,
-		 names_server ? "" : ": ", error_text(err), goaway[0] ? " after " : "", goaway);
+	snprintf(text, sizeof(text), "%s%s%s", error_text(err), goaway[0] ? " after " : "", goaway);
 	bool is_protocol = failure == GRPC_FAILURE_PROTOCOL;
 	for (struct grpc_call *call = connection->calls.first; call; call = call->next) {
 		call->response.error_number = error_get_number(err);
@@ -358,7 +356,7 @@ static void finish_connection(struct connection *connection, enum grpc_failure f
 	    channel->keepalive_ns) {
 		channel->keepalive_ns *= 2;
 		log_warn("the server complained about keepalive pings server=%s interval_s=%llu",
-			 channel->endpoint.authority,
+			 channel->endpoint.shown,
 			 (unsigned long long)(channel->keepalive_ns / second_ns));
 	}
 	if (channel->current == connection) {
@@ -374,6 +372,14 @@ static void finish_connection(struct connection *connection, enum grpc_failure f
 	}
 	error_free(err);
 	wake(channel);
+}
+
+/* The same for errors of the session, which knows no names. */
+static void finish_session(struct connection *connection, enum grpc_failure failure,
+			   struct error *err)
+{
+	finish_connection(connection, failure,
+			  error_wrap(err, "%s", connection->channel->endpoint.shown));
 }
 
 static void on_opened(void *context)
@@ -396,7 +402,7 @@ static void on_received(void *context, const uint8_t *bytes, size_t n)
 		return;
 	err = h2_session_receive(connection->h2, bytes, n, now(connection->channel));
 	if (err)
-		finish_connection(connection, GRPC_FAILURE_PROTOCOL, err);
+		finish_session(connection, GRPC_FAILURE_PROTOCOL, err);
 	wake(connection->channel);
 }
 
@@ -417,7 +423,7 @@ static void on_failed(void *context, enum grpc_failure failure, struct error *er
 		failure = GRPC_FAILURE_TLS;
 		err = error_number(
 			error_wrap(err, "%s after the TLS handshake, as servers do %s",
-				   channel->endpoint.authority,
+				   channel->endpoint.shown,
 				   channel->config.tls.cert_file
 					   ? "that refuse our client certificate"
 					   : "that ask for a client certificate, and none is "
@@ -426,7 +432,7 @@ static void on_failed(void *context, enum grpc_failure failure, struct error *er
 	} else if (is_mute) {
 		err = error_number(error_wrap(err,
 					      "%s said nothing in plaintext; does it expect TLS?",
-					      channel->endpoint.authority),
+					      channel->endpoint.shown),
 				   CONNECT_NUMBER);
 	}
 	finish_connection(connection, failure, err);
@@ -436,7 +442,7 @@ static void on_warned(void *context, const struct error *err)
 {
 	struct connection *connection = context;
 	log_warn("the files in use before stay in use server=%s: %s",
-		 connection->channel->endpoint.authority, error_text(err));
+		 connection->channel->endpoint.shown, error_text(err));
 }
 
 static const struct transport_events connection_events = {
@@ -549,7 +555,7 @@ static void flush_connection(struct connection *connection)
 		size_t n;
 		struct error *err = h2_session_output(connection->h2, &bytes, &n);
 		if (err) {
-			finish_connection(connection, GRPC_FAILURE_PROTOCOL, err);
+			finish_session(connection, GRPC_FAILURE_PROTOCOL, err);
 			return;
 		}
 		if (n == 0)
@@ -568,7 +574,7 @@ static void update_current(struct grpc_channel *channel)
 	if (current && current->h2 && h2_session_is_ready(current->h2) && !current->is_ready) {
 		current->is_ready = true;
 		channel->last_failure.failure = GRPC_FAILURE_NONE;
-		log_debug("connected server=%s", channel->endpoint.authority);
+		log_debug("connected server=%s", channel->endpoint.shown);
 	}
 	if (current && current->is_useful)
 		backoff_reset(&channel->backoff);
@@ -648,7 +654,7 @@ static void expire_call(struct grpc_call *call, uint64_t now_ns)
 		what = "a connection";
 	}
 	snprintf(text, sizeof(text), "no answer from %s within %.3g s: waited for %s",
-		 channel->endpoint.authority, (double)call->timeout_ns / 1e9, what);
+		 channel->endpoint.shown, (double)call->timeout_ns / 1e9, what);
 	(void)now_ns;
 	fail_call(call, GRPC_DEADLINE_EXCEEDED, GRPC_FAILURE_DEADLINE, !connection, text);
 }
@@ -676,7 +682,7 @@ static void tick_connection(struct connection *connection, uint64_t now_ns)
 				"cannot connect within %.3g s: waited for the server's SETTINGS",
 				(double)connect_timeout_ns / 1e9);
 	if (err)
-		finish_connection(connection, GRPC_FAILURE_LOST, err);
+		finish_session(connection, GRPC_FAILURE_LOST, err);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -773,8 +779,8 @@ struct error *grpc_channel_new(uv_loop_t *loop, const struct clock *clock,
 	if (!err)
 		err = proxy_choose(config->proxy, &channel->endpoint, &channel->proxy);
 	if (!err && !channel->endpoint.is_plaintext)
-		err = tls_context_new(&config->tls, channel->endpoint.host,
-				      channel->endpoint.authority, "h2", &channel->tls);
+		err = tls_context_new(&config->tls, channel->endpoint.host, channel->endpoint.shown,
+				      "h2", &channel->tls);
 	if (err) {
 		release(channel);
 		return err;

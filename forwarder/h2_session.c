@@ -29,8 +29,13 @@ enum {
 	IDLE_FRAMES_PER_STREAM = 10,
 	IDLE_FRAMES_PER_DATA = 4,
 	IDLE_FRAMES_MAX = 1 << 20,
+	/* Bytes that are no DATA of an answer, likewise: frames of unknown types are seen in no
+	 * other way. */
+	IDLE_BYTES_BURST = 1 << 20,
+	IDLE_BYTES_MAX = 1 << 26,
+	IDLE_BYTES_PER_SECOND = 64 << 10,
+	IDLE_BYTES_PER_STREAM = 16 << 10,
 };
-static const uint64_t second_ns = 1000000000;
 static const uint64_t keepalive_timeout_ns = 20 * 1000000000ULL;
 
 struct h2_stream {
@@ -63,7 +68,7 @@ struct h2_session {
 	char goaway_text[TEXT_BYTES];
 	char detail[TEXT_BYTES]; /* what nghttp2 says about the last fault of the peer */
 	struct error *fault;	 /* found by a callback */
-	int64_t n_idle_allowed;
+	int64_t n_idle_allowed, n_idle_bytes_allowed;
 	uint64_t idle_time_ns;
 	uint64_t now_ns;
 	uint64_t last_read_ns;
@@ -131,23 +136,28 @@ static void stop(struct h2_stream *stream, enum h2_end end, uint32_t code)
 
 /* The budget against floods */
 
-static void allow_idle(struct h2_session *session, int64_t n)
+static void allow_idle(struct h2_session *session, int64_t n_frames, int64_t n_bytes)
 {
-	session->n_idle_allowed += n;
-	if (session->n_idle_allowed > IDLE_FRAMES_MAX)
-		session->n_idle_allowed = IDLE_FRAMES_MAX;
+	if (session->n_idle_allowed < IDLE_FRAMES_MAX)
+		session->n_idle_allowed += n_frames;
+	if (session->n_idle_bytes_allowed < IDLE_BYTES_MAX)
+		session->n_idle_bytes_allowed += n_bytes;
+}
+
+static void refill(int64_t *budget, uint64_t n, int64_t burst)
+{
+	if (*budget < burst)
+		*budget = (uint64_t)(burst - *budget) > n ? *budget + (int64_t)n : burst;
 }
 
 static void refill_idle(struct h2_session *session)
 {
-	uint64_t passed = session->now_ns - session->idle_time_ns;
-	uint64_t n = passed / (second_ns / IDLE_FRAMES_PER_SECOND);
-	session->idle_time_ns += n * (second_ns / IDLE_FRAMES_PER_SECOND);
-	if (session->n_idle_allowed >= IDLE_FRAMES_BURST)
-		return;
-	session->n_idle_allowed += n < IDLE_FRAMES_BURST ? (int64_t)n : IDLE_FRAMES_BURST;
-	if (session->n_idle_allowed > IDLE_FRAMES_BURST)
-		session->n_idle_allowed = IDLE_FRAMES_BURST;
+	static const uint64_t step_ns = 1000000000 / IDLE_FRAMES_PER_SECOND;
+	uint64_t n = (session->now_ns - session->idle_time_ns) / step_ns;
+	session->idle_time_ns += n * step_ns;
+	refill(&session->n_idle_allowed, n, IDLE_FRAMES_BURST);
+	refill(&session->n_idle_bytes_allowed, n * (IDLE_BYTES_PER_SECOND / IDLE_FRAMES_PER_SECOND),
+	       IDLE_BYTES_BURST);
 }
 
 static const char *frame_name(uint8_t type)
@@ -172,6 +182,11 @@ static int fault(struct h2_session *session, struct error *err)
 static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *frame, void *context)
 {
 	struct h2_session *session = context;
+	/* Until it has acknowledged our SETTINGS a server may, but no gRPC server does. */
+	if (frame->type == NGHTTP2_PUSH_PROMISE)
+		return fault(session,
+			     error_new(ERROR_BAD_DATA, "the server broke HTTP/2: it pushes "
+						       "what nobody asked for"));
 	bool carries = frame->type == NGHTTP2_DATA &&
 		       (frame->length > 0 || (frame->flags & NGHTTP2_FLAG_END_STREAM));
 	struct h2_stream *stream = carries ? find(nghttp2, frame->stream_id) : NULL;
@@ -274,8 +289,10 @@ static int on_data_chunk(nghttp2_session *nghttp2, uint8_t flags, int32_t id, co
 			 size_t n, void *context)
 {
 	(void)flags;
-	(void)context;
+	struct h2_session *session = context;
 	struct h2_stream *stream = find(nghttp2, id);
+	if (stream && stream->ops)
+		allow_idle(session, 0, (int64_t)n + FRAME_HEADER_BYTES);
 	if (stream && stream->ops && !stream->ops->data(stream->owner, bytes, n))
 		stop(stream, H2_END_STOPPED, NGHTTP2_CANCEL);
 	return 0;
@@ -320,8 +337,16 @@ static int on_error(nghttp2_session *nghttp2, int code, const char *text, size_t
 static int on_frame_send(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *context)
 {
 	struct h2_session *session = context;
-	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
+		/* nghttp2 ends a session in this way, and gives the reason to the peer. */
 		session->is_broken = true;
+		if (!session->detail[0])
+			text_escape(frame->goaway.opaque_data, frame->goaway.opaque_data_len,
+				    session->detail, sizeof(session->detail));
+		if (!session->detail[0])
+			snprintf(session->detail, sizeof(session->detail), "%s",
+				 h2_session_error_name(frame->goaway.error_code));
+	}
 	if (frame->hd.type == NGHTTP2_HEADERS) {
 		struct h2_stream *stream = find(nghttp2, frame->hd.stream_id);
 		if (stream)
@@ -379,7 +404,7 @@ static int send_data(nghttp2_session *nghttp2, nghttp2_frame *frame, const uint8
 	memcpy(p, header, FRAME_HEADER_BYTES);
 	stream->ops->read(stream->owner, p + FRAME_HEADER_BYTES, length);
 	session->output.size += FRAME_HEADER_BYTES + length;
-	allow_idle(session, IDLE_FRAMES_PER_DATA);
+	allow_idle(session, IDLE_FRAMES_PER_DATA, IDLE_FRAMES_PER_DATA * (FRAME_HEADER_BYTES + 4));
 	return 0;
 }
 
@@ -421,6 +446,7 @@ struct h2_session *h2_session_new(const struct h2_session_config *config, uint64
 	session->config = *config;
 	session->now_ns = session->last_read_ns = session->idle_time_ns = now_ns;
 	session->n_idle_allowed = IDLE_FRAMES_BURST;
+	session->n_idle_bytes_allowed = IDLE_BYTES_BURST;
 	buf_init(&session->output, OUTPUT_MAX_BYTES);
 	session->nghttp2 = make(session);
 	static const nghttp2_settings_entry settings[] = {
@@ -507,7 +533,7 @@ struct error *h2_session_output(struct h2_session *session, const uint8_t **byte
 	begin_call(session);
 	*bytes_out = NULL;
 	*n_out = 0;
-	if (!session->nghttp2 || session->fault)
+	if (!session->nghttp2 || session->fault || session->is_broken)
 		return take_fault(session);
 	struct error *err = fill_output(session);
 	if (err)
@@ -543,6 +569,23 @@ static struct error *check_first(const struct h2_session *session)
 	return error_new(ERROR_BAD_DATA, "the server does not speak HTTP/2; it sent \"%s\"", shown);
 }
 
+/* false: the session is at its end. */
+static bool feed(struct h2_session *session, const uint8_t *bytes, size_t n)
+{
+	session->n_idle_bytes_allowed -= (int64_t)n;
+	ssize_t used = n ? nghttp2_session_mem_recv(session->nghttp2, bytes, n) : 0;
+	if (used == NGHTTP2_ERR_FLOODED)
+		(void)fault(session, error_new(ERROR_LIMIT, "the server floods the connection with "
+							    "PING or SETTINGS frames"));
+	else if (used >= 0 && session->n_idle_bytes_allowed < 0)
+		(void)fault(session, error_new(ERROR_LIMIT, "the server floods the connection with "
+							    "bytes that are no answer"));
+	else if (used < 0 && !session->detail[0])
+		snprintf(session->detail, sizeof(session->detail), "%s",
+			 nghttp2_strerror((int)used));
+	return used >= 0 && !session->fault;
+}
+
 struct error *h2_session_receive(struct h2_session *session, const uint8_t *bytes, size_t n,
 				 uint64_t now_ns)
 {
@@ -550,6 +593,7 @@ struct error *h2_session_receive(struct h2_session *session, const uint8_t *byte
 	session->now_ns = now_ns;
 	session->last_read_ns = now_ns;
 	session->ping_sent_ns = 0;
+	session->detail[0] = 0;
 	refill_idle(session);
 	if (session->is_broken || !session->nghttp2)
 		return take_fault(session);
@@ -569,18 +613,16 @@ struct error *h2_session_receive(struct h2_session *session, const uint8_t *byte
 		session->is_begun = true;
 		bytes += used;
 		n -= used;
-		if (nghttp2_session_mem_recv(session->nghttp2, session->first, session->n_first) <
-		    0)
+		if (!feed(session, session->first, session->n_first))
 			return take_fault(session);
 	}
-	if (n > 0 && nghttp2_session_mem_recv(session->nghttp2, bytes, n) < 0)
+	if (!feed(session, bytes, n))
 		return take_fault(session);
 	/* A fault of the connection shows as the GOAWAY that nghttp2 wants to send. */
 	if (session->detail[0]) {
 		struct error *err = fill_output(session);
-		if (err || session->is_broken)
-			return err ? err : take_fault(session);
-		session->detail[0] = 0;
+		if (err)
+			return err;
 	}
 	return session->is_broken ? take_fault(session) : NULL;
 }
@@ -670,7 +712,7 @@ struct h2_stream *h2_session_open(struct h2_session *session, const struct reque
 	session->n_streams++;
 	if (session->n_owned++ == 0)
 		session->active_since_ns = now_ns;
-	allow_idle(session, IDLE_FRAMES_PER_STREAM);
+	allow_idle(session, IDLE_FRAMES_PER_STREAM, IDLE_BYTES_PER_STREAM);
 	struct error *err = NULL;
 	while (!err && !stream->is_request_sent) {
 		const uint8_t *bytes;

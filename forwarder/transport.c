@@ -185,7 +185,7 @@ static void flush(struct transport *transport)
 		if (sent < 0) {
 			fail_later(transport, GRPC_FAILURE_LOST,
 				   error_errno(errno, "connection to %s",
-					       transport->config.endpoint->authority));
+					       transport->config.endpoint->shown));
 			return;
 		}
 		if (is_tls) {
@@ -256,7 +256,7 @@ static bool read_tls(struct transport *transport)
 			if (tls_is_at_end(transport->tls)) {
 				fail(transport, GRPC_FAILURE_LOST,
 				     error_new(ERROR_UNAVAILABLE, "%s closed the connection",
-					       transport->config.endpoint->authority));
+					       transport->config.endpoint->shown));
 				return false;
 			}
 			flush(transport); /* tickets, key updates */
@@ -309,9 +309,8 @@ static bool receive_from_proxy(struct transport *transport, const uint8_t *bytes
 	struct buf *answer = &transport->proxy_answer;
 	struct error *err = buf_append(answer, bytes, n);
 	if (!err)
-		err = proxy_read_answer(transport->config.proxy,
-					transport->config.endpoint->authority, answer->data,
-					answer->size, &n_answer);
+		err = proxy_read_answer(transport->config.proxy, transport->config.endpoint->shown,
+					answer->data, answer->size, &n_answer);
 	if (err) {
 		fail(transport, GRPC_FAILURE_PROXY, error_number(err, PROXY_NUMBER));
 		return false;
@@ -343,7 +342,7 @@ static bool receive(struct transport *transport, const uint8_t *bytes, size_t n)
 
 static void end_of_stream(struct transport *transport, int errno_value)
 {
-	const char *server = transport->config.endpoint->authority;
+	const char *server = transport->config.endpoint->shown;
 	if (transport->state == SHAKING_HANDS && errno_value == 0) {
 		fail(transport, GRPC_FAILURE_TLS, tls_end_of_stream(transport->tls));
 		return;
@@ -418,9 +417,7 @@ static void fail_connect(struct transport *transport)
 	     error_number(error_new(ERROR_UNAVAILABLE, "cannot connect to %s%s: %s",
 				    is_proxy ? "proxy " : "",
 				    is_proxy ? transport->config.proxy->authority
-				    : transport->config.endpoint->unix_path
-					    ? transport->config.endpoint->unix_path
-					    : transport->config.endpoint->authority,
+					     : transport->config.endpoint->shown,
 				    transport->last_try),
 			  is_proxy ? PROXY_NUMBER : CONNECT_NUMBER));
 }
@@ -450,7 +447,7 @@ static void win(struct transport *transport, struct connection_try *winner)
 	}
 	transport->state = ASKING_PROXY;
 	struct error *err = proxy_put_request(
-		transport->config.proxy, transport->config.endpoint->authority, &transport->output);
+		transport->config.proxy, transport->config.endpoint->shown, &transport->output);
 	if (err) {
 		fail(transport, GRPC_FAILURE_PROXY, error_number(err, PROXY_NUMBER));
 		return;
@@ -691,7 +688,7 @@ static void on_timeout(uv_timer_t *timer)
 	fail(transport, failure,
 	     error_number(error_new(ERROR_UNAVAILABLE,
 				    "cannot connect to %s within %.3g s: waited for %s",
-				    transport->config.endpoint->authority,
+				    transport->config.endpoint->shown,
 				    (double)transport->config.connect_timeout_ns / 1e9,
 				    transport_waits_for(transport)),
 			  CONNECT_NUMBER));
