@@ -224,7 +224,7 @@ static struct error *write_file(const struct file_sink *sink, const struct profi
 				const char *name, uint64_t *n_bytes_out)
 {
 	CLEANUP(cleanup_mem) char *path = mem_format("%s/%s", sink->config->directory, name);
-	CLEANUP(file_writer_close) struct file_writer writer;
+	CLEANUP(file_writer_close) struct file_writer writer = {.fd = -1};
 	struct error *err = file_writer_open(path, &writer);
 	if (err)
 		return err;
