@@ -52,6 +52,11 @@ struct exporter {
 	struct exporter_counts counts;
 };
 
+const char *exporter_shown(const struct exporter_config *config)
+{
+	return config->shown ? config->shown : config->name;
+}
+
 static uint64_t now_ns(const struct exporter *exporter)
 {
 	return exporter->options.clock->monotonic_ns(exporter->options.clock->context);
@@ -157,7 +162,7 @@ struct error *exporter_commit(struct exporter *exporter)
 	else
 		error_free(exporter->encode_error);
 	exporter->encode_error = NULL;
-	return error_wrap(err, "%s", exporter->config->name);
+	return error_wrap(err, "%s", exporter_shown(exporter->config));
 }
 
 /* Answers. */

@@ -58,6 +58,9 @@ struct exporter_options {
 	void *context;
 };
 
+/* What messages call it. */
+const char *exporter_shown(const struct exporter_config *config);
+
 /* Not for EXPORTER_FILE. Sends nothing before exporter_run. */
 struct error *exporter_new(const struct exporter_options *options, struct exporter **out) MUST_USE;
 /* Cancels what is under way; it stays in the spool. */

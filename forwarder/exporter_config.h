@@ -66,7 +66,8 @@ struct retry_config {
 };
 
 struct exporter_config {
-	const char *name; /* "parca", "pyroscope/lab"; unique; [A-Za-z0-9_.-] and one '/' */
+	const char *name;  /* "parca", "pyroscope/lab"; unique; [A-Za-z0-9_.-] and one '/' */
+	const char *shown; /* in messages; NULL = name */
 	enum exporter_kind kind;
 	struct remote_config remote; /* all kinds but EXPORTER_FILE */
 	struct request_limits limits;

@@ -3,8 +3,9 @@
 #define LOG_AREA "forwarder"
 #include "forwarder/forwarder.h"
 
-#include <string.h>
+#include <stdio.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "forwarder/file_sink.h"
 
@@ -16,6 +17,8 @@ struct outlet {
 	struct grpc_channel *channel; /* likewise */
 	struct file_sink *file_sink;  /* NULL for all others */
 	const struct exporter_config *config;
+	struct exporter_counts written; /* of file_sink */
+	struct error *write_error;	/* the first one of the window */
 };
 
 struct flush {
@@ -158,7 +161,7 @@ struct error *forwarder_new(uv_loop_t *loop, const struct forwarder_config *conf
 	for (size_t i = 0; !err && i < config->n_exporters; i++) {
 		err = open_outlet(forwarder, loop, &config->exporters[i],
 				  &forwarder->outlets[forwarder->n_outlets++]);
-		err = error_wrap(err, "%s", config->exporters[i].name);
+		err = error_wrap(err, "%s", exporter_shown(&config->exporters[i]));
 	}
 	if (err) {
 		forwarder_close(forwarder);
@@ -186,9 +189,35 @@ void forwarder_close(struct forwarder *forwarder)
 		if (outlet->channel)
 			grpc_channel_close(outlet->channel);
 		file_sink_close(outlet->file_sink);
+		error_free(outlet->write_error);
 	}
 	uv_timer_stop(&forwarder->timer);
 	uv_close((uv_handle_t *)&forwarder->timer, closed);
+}
+
+static void write_file(struct outlet *outlet, const struct outgoing_profile *outgoing)
+{
+	struct exporter_counts *counts = &outlet->written;
+	uint64_t n_written = file_sink_get_counts(outlet->file_sink)->n_written;
+	uint64_t n_samples = 0;
+	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
+		n_samples += (uint64_t)profile_value(outgoing->profile, i, 0);
+	struct error *err = file_sink_put(outlet->file_sink, outgoing);
+	if (err) {
+		counts->queue.lost_requests[SPOOL_LOSS_DISK]++;
+		counts->queue.lost_profiles[SPOOL_LOSS_DISK]++;
+		counts->queue.lost_samples[SPOOL_LOSS_DISK] += n_samples;
+		snprintf(counts->last_error, sizeof(counts->last_error), "%s", error_text(err));
+	} else if (file_sink_get_counts(outlet->file_sink)->n_written > n_written) {
+		counts->sent_requests++;
+		counts->sent_profiles++;
+		counts->sent_samples += n_samples;
+	}
+	counts->is_failing = err;
+	if (outlet->write_error)
+		error_free(err);
+	else
+		outlet->write_error = err;
 }
 
 void forwarder_put(struct forwarder *forwarder, const struct outgoing_profile *outgoing)
@@ -196,7 +225,7 @@ void forwarder_put(struct forwarder *forwarder, const struct outgoing_profile *o
 	for (size_t i = 0; i < forwarder->n_outlets; i++) {
 		struct outlet *outlet = &forwarder->outlets[i];
 		if (outlet->file_sink)
-			file_sink_put(outlet->file_sink, outgoing);
+			write_file(outlet, outgoing);
 		else
 			exporter_put(outlet->exporter, outgoing);
 	}
@@ -207,7 +236,7 @@ struct error *forwarder_commit(struct forwarder *forwarder)
 	struct error *first = NULL;
 	for (size_t i = 0; i < forwarder->n_outlets; i++) {
 		struct outlet *outlet = &forwarder->outlets[i];
-		struct error *err = outlet->file_sink ? file_sink_commit(outlet->file_sink)
+		struct error *err = outlet->file_sink ? TAKE(outlet->write_error)
 						      : exporter_commit(outlet->exporter);
 		/* Full and waiting is what the caller can do something about. */
 		if (err == error_again || !first) {
@@ -237,8 +266,11 @@ void forwarder_get_counts(const struct forwarder *forwarder, size_t exporter,
 			  struct exporter_counts *out)
 {
 	const struct outlet *outlet = &forwarder->outlets[exporter];
-	if (outlet->exporter)
+	if (outlet->exporter) {
 		exporter_get_counts(outlet->exporter, out);
-	else
-		file_sink_get_counts(outlet->file_sink, out);
+		return;
+	}
+	*out = outlet->written;
+	out->exporter = outlet->config->name;
+	out->sent_bytes = file_sink_get_counts(outlet->file_sink)->n_bytes;
 }

@@ -83,6 +83,39 @@ static const struct explain_entry entries[] = {
 	 "What runs already, the kernel's names and its limits are read from /proc.",
 	 "mount -t proc proc /proc"},
 
+	{'E', 301, EXIT_CODE_TEMPORARY, "no trusted TLS connection",
+	 "The server's certificate is not signed by anybody that is trusted, is not for that host, "
+	 "has expired, or the other side speaks no TLS or no HTTP/2.",
+	 "openssl s_client -connect HOST:PORT -alpn h2, then --ca-file FILE or the right host "
+	 "name"},
+	{'E', 302, EXIT_CODE_DENIED, "the server refused our credentials",
+	 "Token, password, client certificate or tenant is missing, wrong or out of date (401, "
+	 "403, "
+	 "UNAUTHENTICATED, PERMISSION_DENIED). Nothing is dropped: what was not taken waits.",
+	 "replace the token file (it is re-read), or give --token-file FILE, --tenant ID"},
+	{'E', 303, EXIT_CODE_FAILED, "the server refused a profile for good",
+	 "It will not take it however often it is sent: a limit on age, size or labels, or a form "
+	 "that it does not know. It is kept beside the spool with what the server said.",
+	 "perfpipe spool ls, and after mending the cause: perfpipe spool retry ID"},
+	{'E', 304, EXIT_CODE_TEMPORARY, "the answer is not gRPC",
+	 "A web page, a proxy or another service answers at that address.",
+	 "check host and port: Parca 7070, Pyroscope 4040, OTLP 4317; plaintext needs "
+	 "KIND+insecure://"},
+	{'E', 305, EXIT_CODE_TEMPORARY, "not delivered for now",
+	 "The server cannot be reached, is overloaded, or did not answer in time. What is spooled "
+	 "waits on disk.",
+	 "perfpipe push --wait …, or the same command again later"},
+
+	{'E', 401, EXIT_CODE_CANNOT_CREATE, "the spool cannot be used",
+	 "Its folder cannot be made or written, or is held by other processes.",
+	 "choose a folder of your own: --spool DIR"},
+	{'E', 402, EXIT_CODE_NO_INPUT, "nothing of that name is spooled",
+	 "There is no spool at that place, or nothing in it has that number or path.",
+	 "perfpipe spool ls"},
+	{'E', 403, EXIT_CODE_BAD_INPUT, "a spooled file cannot be read",
+	 "It is damaged, or of a version or kind that this perfpipe does not know.",
+	 "perfpipe spool drop ID"},
+
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
 	 "probably "
