@@ -22,6 +22,7 @@
 #include "forwarder/exporter.h"
 #include "forwarder/exporter_config.h"
 #include "forwarder/spool.h"
+#include "forwarder/spool_list.h"
 
 struct forwarder;
 

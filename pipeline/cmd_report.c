@@ -268,8 +268,7 @@ int cmd_report(int argc, char **argv)
 	if (!report.has_nodecount && cli.format == CLI_FORMAT_TEXT)
 		report.table.node_count = DEFAULT_ROWS;
 	struct profile *profile = NULL;
-	struct error *err =
-		profile_input_read(&report.conversion, report.path, &cli, &profile);
+	struct error *err = profile_input_read(&report.conversion, report.path, &cli, &profile);
 	if (!err)
 		err = print_table(&report, &cli, profile);
 	profile_free(profile);

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "forwarder/forwarder.h"
-#include "forwarder/spool_list.h"
 #include "pipeline/command.h"
 #include "pipeline/explain.h"
 #include "pipeline/json_text.h"
