@@ -36,7 +36,7 @@ def test_every_option_is_in_the_man_page_and_in_the_help():
         page_names = options_in_section("perfpipe " + command)
         if command == "convert":  # the other calling form stands in the same section
             page_names -= {"force", "jit"}
-        if command == "report":  # shares convert's
+        if command in ("report", "push"):  # share convert's
             help_names -= options_in_help("convert")
             page_names -= options_in_help("convert")
         page_names -= GLOBAL
