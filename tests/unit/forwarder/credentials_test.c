@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "forwarder/credentials.h"
-#include "support/temp_dir.h"
+#include "tests/support/temp_dir.h"
 
 static struct endpoint parse(const char *text)
 {
