@@ -71,6 +71,8 @@ static struct error *read_part(const struct extraction *e, uint64_t offset, uint
 {
 	if (offset > e->file_bytes || n > e->file_bytes - offset)
 		return damaged("a part lies past its end");
+	if (!n)
+		return NULL;
 	struct error *err = buf_reserve(out, (size_t)n);
 	if (err)
 		return err;
@@ -221,6 +223,8 @@ static void read_sections(struct extraction *e)
 
 static const char *name_of(struct extraction *e, const struct section *section)
 {
+	if (section->name >= e->names.size)
+		return "";
 	struct cursor c = cursor_over(e, &e->names);
 	cursor_seek(&c, section->name);
 	const char *name = cursor_string(&c, cursor_left(&c));
