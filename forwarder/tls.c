@@ -527,14 +527,17 @@ struct error *tls_shake_hands(struct tls_link *link, bool *is_done_out)
 	const unsigned char *protocol;
 	unsigned n;
 	SSL_get0_alpn_selected(link->ssl, &protocol, &n);
-	if (n != strlen(link->context->protocol) ||
-	    memcmp(protocol, link->context->protocol, n) != 0)
-		return error_number(
-			error_new(ERROR_UNAVAILABLE, "%s does not offer %s over TLS (ALPN \"%s\")",
-				  link->context->server,
-				  strcmp(link->context->protocol, "h2") == 0 ? "HTTP/2" : "HTTP",
-				  link->context->protocol),
-			TLS_NUMBER);
+	bool is_h2 = strcmp(link->context->protocol, "h2") == 0;
+	/* Servers of HTTP/1.1 need not know of ALPN. */
+	bool is_agreed = n == 0 ? !is_h2
+				: n == strlen(link->context->protocol) &&
+					  memcmp(protocol, link->context->protocol, n) == 0;
+	if (!is_agreed)
+		return error_number(error_new(ERROR_UNAVAILABLE,
+					      "%s does not offer %s over TLS (ALPN \"%s\")",
+					      link->context->server, is_h2 ? "HTTP/2" : "HTTP/1.1",
+					      link->context->protocol),
+				    TLS_NUMBER);
 	link->is_open = *is_done_out = true;
 	return NULL;
 }

@@ -21,7 +21,7 @@ struct tls_link;
 /*
  * Reads no file yet. config (borrowed as long as the context lives) and texts; host is what the
  * certificate has to be for; server is the server for messages ("grpc.example:443"); protocol is
- * the one to agree on with ALPN ("h2"). ERROR_USAGE.
+ * the one to agree on with ALPN: "h2", or "http/1.1", which silence means too. ERROR_USAGE.
  */
 struct error *tls_context_new(const struct tls_config *config, const char *host, const char *server,
 			      const char *protocol, struct tls_context **out) MUST_USE;
