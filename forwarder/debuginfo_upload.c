@@ -421,7 +421,10 @@ static void start_put(struct job *job)
 					  .read = read_put,
 					  .done = on_put,
 					  .context = job};
-	job->put = transport->put(transport->context, &put);
+	struct error *err = transport->put(transport->context, &put, &job->put);
+	if (err)
+		refuse(job, error_text(err), REFUSED_S);
+	error_free(err);
 }
 
 /* Step 2: the server says how it wants it. */

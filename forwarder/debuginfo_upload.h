@@ -37,12 +37,13 @@ struct debuginfo_put {
 	void *context;
 };
 
-/* How calls are made: with a grpc_channel, its functions and the channel as context. */
+/* How calls are made; debuginfo_wire.h has the real one. */
 struct debuginfo_transport {
 	struct grpc_call *(*call)(void *context, const struct grpc_request *request);
 	void (*cancel)(struct grpc_call *call);
-	/* NULL: servers that want a PUT are left alone for a day. The handle is for cancel_put. */
-	void *(*put)(void *context, const struct debuginfo_put *put);
+	/* NULL: servers that want a PUT are left alone for a day, as are those whose URL gives an
+	 * error. The handle is for cancel_put. */
+	struct error *(*put)(void *context, const struct debuginfo_put *put, void **handle_out);
 	void (*cancel_put)(void *handle);
 	void *context;
 };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debug information goes to a grpcio server with Parca's rules over a real channel, once, and what arrives there resolves
 addresses like the program does."""
-import os, subprocess, sys
+import http.server, os, subprocess, sys, threading
 import support
 from support import folder, main, need, write
 
@@ -63,6 +63,36 @@ def test_a_program_is_uploaded_once_and_resolves():
         assert upload(server, state, (program, ID))[0] == {ID: "done"} and len(server.calls) == 4
 
 
+class Store(http.server.BaseHTTPRequestHandler):
+    """An object store with signed URLs."""
+
+    def do_PUT(self):
+        build_id = self.path.rsplit("/", 1)[1]
+        self.server.backend.debuginfo.received[build_id] = self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+def test_signed_urls_get_the_same_bytes():
+    program = made(3 << 20)
+    with servers.Backend("parca") as streamed, servers.Backend("parca") as server:
+        upload(streamed, folder() + "/s", (program, ID))
+        store = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
+        store.backend = server
+        threading.Thread(target=store.serve_forever, daemon=True).start()
+        server.debuginfo.signed_url = "http://127.0.0.1:%d/bucket/" % store.server_port
+        states, counts, error = upload(server, folder() + "/s", (program, ID))
+        store.shutdown()
+        store.server_close()
+        assert states == {ID: "done"} and counts["uploaded"] == 1, (states, counts, error)
+        assert server.debuginfo.uploads == streamed.debuginfo.uploads and len(server.debuginfo.uploads[ID]) > 3 << 20
+        assert [c.path.rsplit("/", 1)[1] for c in server.calls] == ["ShouldInitiateUpload", "InitiateUpload", "MarkUploadFinished"]
+
+
 def test_what_fails_or_is_not_wanted_is_not_called_done():
     program = made(1000)
     other = "ff" * 20
@@ -78,9 +108,9 @@ def test_what_fails_or_is_not_wanted_is_not_called_done():
         states, _, error = upload(server, state, (program, ID))
         assert states == {ID: "refused"} and "never" in error
         assert upload(server, state, (program, ID))[0] == {ID: "refused"}  # remembered
-        server.debuginfo.signed_url = "https://store.example/"
+        server.debuginfo.signed_url = "ftp://store.example/"
         states, _, error = upload(server, folder() + "/s", (program, ID))
-        assert states == {ID: "refused"} and "signed URL" in error
+        assert states == {ID: "refused"} and "neither https" in error, (states, error)
     states, _, _ = upload(servers.Backend("otlp"), folder() + "/s", (program, ID))
     assert states == {ID: "refused"}  # UNIMPLEMENTED
 

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "forwarder/debuginfo_upload.h"
+#include "forwarder/debuginfo_wire.h"
 #include "forwarder/grpc_channel.h"
 
 enum { TICK_MS = 20, LIMIT_MS = 20000 };
@@ -25,11 +26,6 @@ struct client {
 	int n_words;
 	unsigned n_ticks;
 };
-
-static struct grpc_call *call(void *context, const struct grpc_request *request)
-{
-	return grpc_channel_call(context, request);
-}
 
 static enum debuginfo_state state_of(const struct client *client, const char *hex)
 {
@@ -94,8 +90,9 @@ int main(int argc, char **argv)
 		error_free(err);
 		return 1;
 	}
+	struct debuginfo_wire wire = {.loop = &loop, .channel = client.channel, .remote = &remote};
 	const struct debuginfo_upload_config config = {
-		.transport = {.call = call, .cancel = grpc_call_cancel, .context = client.channel},
+		.transport = debuginfo_wire_transport(&wire),
 		.state_file = argv[2],
 		.jitter_ns = 1000000,
 	};

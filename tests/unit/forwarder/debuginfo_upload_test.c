@@ -51,12 +51,15 @@ static void cancel_call(struct grpc_call *call)
 	wire.n_cancelled++;
 }
 
-static void *start_put(void *context, const struct debuginfo_put *put)
+static struct error *start_put(void *context, const struct debuginfo_put *put, void **handle_out)
 {
 	(void)context;
+	if (strncmp(put->url, "https://", 8) != 0)
+		return error_new(ERROR_USAGE, "strange URL");
 	wire.put = *put;
 	wire.has_put = true;
-	return &wire.put;
+	*handle_out = &wire.put;
+	return NULL;
 }
 
 static void cancel_put(void *handle)
@@ -173,6 +176,8 @@ static void answer_should(bool should, const char *reason)
 	answer(&response.base);
 }
 
+static char *signed_url = "https://store.example/7?signature=x";
+
 /* Gives the size that was announced. */
 static uint64_t answer_initiate(int strategy)
 {
@@ -192,7 +197,7 @@ static uint64_t answer_initiate(int strategy)
 	Parca__Debuginfo__V1alpha1__InitiateUploadResponse response =
 		PARCA__DEBUGINFO__V1ALPHA1__INITIATE_UPLOAD_RESPONSE__INIT;
 	instructions.upload_id = "upload-7";
-	instructions.signed_url = "https://store.example/7?signature=x";
+	instructions.signed_url = signed_url;
 	instructions.upload_strategy =
 		(Parca__Debuginfo__V1alpha1__UploadInstructions__UploadStrategy)strategy;
 	response.upload_instructions = &instructions;
@@ -426,6 +431,14 @@ static void debuginfo_upload_puts_to_a_signed_url(void **state)
 	wire.put.done(wire.put.context, 200, "OK");
 	answer_finish();
 	assert_int_equal(debuginfo_upload_state(upload, &id), DEBUGINFO_DONE);
+	struct build_id other = make_id(2);
+	debuginfo_upload_offer(upload, &other, open_elf());
+	wait(upload);
+	answer_should(true, "");
+	signed_url = "ftp://store.example/";
+	(void)answer_initiate(2);
+	signed_url = "https://store.example/7?signature=x";
+	assert_int_equal(debuginfo_upload_state(upload, &other), DEBUGINFO_REFUSED);
 	debuginfo_upload_free(upload);
 }
 
