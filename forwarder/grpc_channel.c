@@ -225,9 +225,7 @@ static void call_header(void *context, const char *name, size_t n_name, const ch
 			size_t n_value)
 {
 	struct grpc_call *call = context;
-	const struct clock *clock = &call->channel->clock;
-	grpc_response_header(&call->response, name, n_name, value, n_value,
-			     clock->wall_ns(clock->context));
+	grpc_response_header(&call->response, name, n_name, value, n_value, &call->channel->clock);
 }
 
 static void call_headers_end(void *context)
@@ -614,7 +612,7 @@ static void sweep(struct grpc_channel *channel)
 
 static void set_timer(struct grpc_channel *channel);
 
-static void work(struct grpc_channel *channel)
+static void advance(struct grpc_channel *channel)
 {
 	update_current(channel);
 	start_waiting(channel);
@@ -622,11 +620,21 @@ static void work(struct grpc_channel *channel)
 	     connection = connection->next)
 		flush_connection(connection);
 	sweep(channel);
-	/* A callback may start calls, or close the channel (whose memory stays until later). */
+}
+
+static void work(struct grpc_channel *channel)
+{
+	/* A callback may start calls, or close the channel (whose memory stays until later). Those
+	 * started in this turn of the loop leave together, in place of what has been answered. */
 	while (channel->ended.first && !channel->is_closed)
 		tell_call(channel->ended.first);
-	if (!channel->is_closed)
-		set_timer(channel);
+	if (channel->is_closed)
+		return;
+	uv_idle_stop(&channel->idle);
+	advance(channel);
+	if (channel->ended.first)
+		wake(channel);
+	set_timer(channel);
 }
 
 /* Times */

@@ -692,7 +692,7 @@ struct h2_stream *h2_session_open(struct h2_session *session, const struct reque
 			.valuelen = headers[i].n_value,
 			/* Not copied: they are sent before this function returns. */
 			.flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE |
-				 (headers[i].is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : 0),
+				 (headers[i].is_unindexed ? NGHTTP2_NV_FLAG_NO_INDEX : 0),
 		};
 	struct h2_stream *stream = mem_zalloc(1, sizeof(*stream));
 	*stream = (struct h2_stream){.session = session, .ops = ops, .owner = owner};

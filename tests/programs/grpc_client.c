@@ -103,7 +103,10 @@ static void on_cancel_closed(uv_handle_t *handle)
 static void end(struct call *call)
 {
 	struct program *program = call->program;
-	uv_close((uv_handle_t *)&call->cancel, on_cancel_closed);
+	if (program->cancel_ms)
+		uv_close((uv_handle_t *)&call->cancel, on_cancel_closed);
+	else
+		mem_free(call);
 	program->n_ended++;
 	fflush(stdout);
 	if (program->is_interactive)
@@ -159,15 +162,16 @@ static void start(struct program *program)
 	program->n_started++;
 	call->program = program;
 	call->begun_ns = now_ns();
-	uv_timer_init(&program->loop, &call->cancel);
-	call->cancel.data = call;
 	struct grpc_request request = program->request;
 	request.next_message = next_message;
 	request.done = on_done;
 	request.context = call;
 	call->handle = grpc_channel_call(program->channel, &request);
-	if (program->cancel_ms)
-		uv_timer_start(&call->cancel, on_cancel, program->cancel_ms, 0);
+	if (!program->cancel_ms)
+		return;
+	uv_timer_init(&program->loop, &call->cancel);
+	call->cancel.data = call;
+	uv_timer_start(&call->cancel, on_cancel, program->cancel_ms, 0);
 }
 
 static void on_input(uv_poll_t *input, int status, int events)

@@ -70,7 +70,7 @@ static void try_header(char *text)
 	if (!err) {
 		struct credentials credentials;
 		err = credentials_load(&config, &credentials);
-		if (err || credentials.n != 1 || credentials.headers[0].is_secret)
+		if (err || credentials.n != 1 || credentials.headers[0].is_unindexed)
 			abort();
 		credentials_fini(&credentials);
 	}
