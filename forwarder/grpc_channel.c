@@ -640,7 +640,7 @@ static void work(struct grpc_channel *channel)
 /* Times */
 
 /* What the call has been waiting for, where its deadline found it. */
-static void expire_call(struct grpc_call *call, uint64_t now_ns)
+static void expire_call(struct grpc_call *call)
 {
 	struct grpc_channel *channel = call->channel;
 	struct connection *connection = call->connection;
@@ -663,7 +663,6 @@ static void expire_call(struct grpc_call *call, uint64_t now_ns)
 	}
 	snprintf(text, sizeof(text), "no answer from %s within %.3g s: waited for %s",
 		 channel->endpoint.shown, (double)call->timeout_ns / 1e9, what);
-	(void)now_ns;
 	fail_call(call, GRPC_DEADLINE_EXCEEDED, GRPC_FAILURE_DEADLINE, !connection, text);
 }
 
@@ -672,7 +671,7 @@ static void expire_list(struct grpc_channel *channel, struct call_list *list, ui
 	for (struct grpc_call *call = list->first; call;) {
 		struct grpc_call *next = call->next;
 		if (call->deadline_ns <= now_ns)
-			expire_call(call, now_ns);
+			expire_call(call);
 		else if (call->deadline_ns < channel->earliest_deadline_ns)
 			channel->earliest_deadline_ns = call->deadline_ns;
 		call = next;
