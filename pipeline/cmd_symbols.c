@@ -114,22 +114,33 @@ static struct error *run_ls(struct run *run)
 	return err;
 }
 
-static struct error *run_verify(struct run *run)
+static void print_removed(void *context, const char *name, const char *reason)
 {
-	struct store_summary summary;
-	struct error *err = store_verify(run->store, &summary);
-	if (!err)
+	struct run *run = context;
+	symbols_print_removed(&run->print, name, reason);
+}
+
+static struct error *tend(struct run *run,
+			  struct error *(*upkeep)(struct store *, const struct store_listener *,
+						  struct store_summary *))
+{
+	struct store_summary summary = {0};
+	const struct store_listener listener = {.removed = print_removed, .context = run};
+	symbols_print_upkeep_begin(&run->print);
+	struct error *err = upkeep(run->store, &listener, &summary);
+	if (!err || run->print.is_json)
 		symbols_print_summary(&run->print, &summary);
 	return err;
 }
 
+static struct error *run_verify(struct run *run)
+{
+	return tend(run, store_verify);
+}
+
 static struct error *run_gc(struct run *run)
 {
-	struct store_summary summary;
-	struct error *err = store_collect(run->store, &summary);
-	if (!err)
-		symbols_print_summary(&run->print, &summary);
-	return err;
+	return tend(run, store_collect);
 }
 
 /* ---- add, show ---- */
@@ -340,6 +351,13 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 	return NULL;
 }
 
+/* A mistyped folder shall not come into being. The usual one may, for the symbols of a file. */
+static bool makes_folder(const struct symbols_options *symbols, const struct action *action)
+{
+	return action->run == run_add ||
+	       (action->run == run_show && !symbols->cache_path && is_path(symbols->words[0]));
+}
+
 static struct error *run(const struct symbols_options *symbols, const struct cli *cli)
 {
 	const struct action *action = NULL;
@@ -349,13 +367,14 @@ static struct error *run(const struct symbols_options *symbols, const struct cli
 	const struct store_config config = {
 		.path = symbols->cache_path,
 		.max_bytes = symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES,
+		.must_exist = !makes_folder(symbols, action),
 	};
 	struct run run = {.symbols = symbols,
 			  .cli = cli,
 			  .print = {.out = stdout, .is_json = cli->format == CLI_FORMAT_JSON}};
 	err = store_open(&config, &run.store);
 	if (err)
-		return error_number(err, 621);
+		return error_number(err, error_get_code(err) == ERROR_NO_ENTRY ? 624 : 621);
 	err = action->run(&run);
 	store_close(run.store);
 	return err;

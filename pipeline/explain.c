@@ -160,6 +160,9 @@ static const struct explain_entry entries[] = {
 	 "(it needs seccomp, prctl, setuid and memfd_create).",
 	 "try again without ulimits; in a systemd unit: SystemCallFilter=@system-service "
 	 "perf_event_open seccomp"},
+	{'E', 624, EXIT_CODE_NO_INPUT, "no symbol cache there",
+	 "The folder does not exist: a recording, convert or perfpipe symbols add makes it.",
+	 "check the name behind --symbol-cache, or: perfpipe symbols add FILE"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, the name is a folder's, or there is a "
