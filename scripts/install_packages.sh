@@ -4,7 +4,7 @@
 # "test" contains "build". Nothing is asked, and apt is left alone when all are there.
 set -eu
 
-build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev libpcre2-dev
+build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev liblzma-dev libxxhash-dev libpcre2-dev
 	libiberty-dev libcap-dev libseccomp-dev libpfm4-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # elfutils, binutils, llvm, protobuf: other eyes on what we read and write.

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "symcache/content_id.h"
+#include "symcache/mini_debug.h"
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
 
@@ -440,7 +441,8 @@ static struct build_id file_id(const struct module *module)
 /*
  * A linker's build-id covers code, data, dynamic names and debug sections, but not .symtab: two
  * binaries that differ in the names of static functions alone share it. So symbols that come from
- * there are known by the build-id with a hash of their names behind.
+ * there are known by the build-id with a hash of their names behind; likewise .gnu_debugdata, which
+ * is put in after the link.
  */
 static struct build_id symtab_id(const struct module *module)
 {
@@ -451,9 +453,15 @@ static struct build_id symtab_id(const struct module *module)
 		image = &module->debug.image;
 		table = elf_image_find_type(image, SHT_SYMTAB);
 	}
-	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections)
+	const struct elf_section *hashed =
+		table && table->link < image->n_sections ? &image->sections[table->link] : NULL;
+	if (!table) {
+		image = &module->image;
+		hashed = mini_debug_find(image);
+	}
+	if (id.kind != BUILD_ID_GNU || !hashed)
 		return id;
-	struct cursor names = elf_image_section(image, &image->sections[table->link]);
+	struct cursor names = elf_image_section(image, hashed);
 	return extend_id(id, names.next, cursor_left(&names));
 }
 
