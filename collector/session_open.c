@@ -6,6 +6,7 @@
 #include "collector/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -428,6 +429,17 @@ static struct error *attach_round(struct session *session, const struct hash_map
 	return err;
 }
 
+/* They are gone, unless their threads could not even be listed. */
+static struct error *explain_nothing(const struct session *session)
+{
+	char *path CLEANUP(cleanup_mem) = mem_format("/proc/%d/task", session->pids[0]);
+	int fd CLEANUP(cleanup_fd) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return ring_set_explain(errno, path);
+	return error_number(error_new(ERROR_NO_ENTRY, "no process %d", session->pids[0]), 102);
+}
+
 static struct error *attach_pids(struct session *session)
 {
 	struct hash_map inherited CLEANUP(hash_map_fini);
@@ -441,8 +453,7 @@ static struct error *attach_pids(struct session *session)
 		err = attach_round(session, &inherited, &found);
 	}
 	if (!err && session->rings.n_open == 0)
-		err = error_number(error_new(ERROR_NO_ENTRY, "no process %d", session->pids[0]),
-				   102);
+		err = explain_nothing(session);
 	return err;
 }
 

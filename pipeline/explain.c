@@ -82,6 +82,10 @@ static const struct explain_entry entries[] = {
 	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
 	 "What runs already, the kernel's names and its limits are read from /proc.",
 	 "mount -t proc proc /proc"},
+	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
+	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
+	 "of a service or container. Or the kernel has no memory for another one.",
+	 "ulimit -u unlimited; in a systemd unit: TasksMax=infinity"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "

@@ -67,7 +67,7 @@ static struct error *start_thread(struct pipeline *pipeline)
 	int rc = pthread_create(&pipeline->thread, NULL, run, pipeline);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
-		return error_errno(rc, "convert thread");
+		return error_number(error_errno(rc, "cannot start the convert thread"), 117);
 	pipeline->has_thread = true;
 	pthread_setname_np(pipeline->thread, "convert");
 	return NULL;

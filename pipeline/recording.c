@@ -92,6 +92,8 @@ static struct error *spawn_companion(struct loop *loop)
 	if (!rc)
 		return NULL;
 	loop->recording->child = 0;
+	if (rc == EAGAIN || rc == ENOMEM)
+		return error_number(error_errno(rc, "cannot start %s", argv[0]), 117);
 	enum error_code code = rc == ENOENT ? ERROR_NO_ENTRY : ERROR_DENIED;
 	return error_number(error_new(code, "cannot start %s: %s", argv[0], strerror(rc)), 111);
 }

@@ -294,6 +294,21 @@ def test_too_few_descriptors_are_said():
     assert done.returncode == 1 and "E107" in done.stderr, done.stderr
 
 
+def test_descriptors_that_run_out_anywhere_are_said():
+    target = burner()
+    try:
+        for words in (["-a", "-d", "0.1"], ["-p", str(target.pid), "-d", "0.1"], ["-a", "--", "true"], ["--", "true"]):
+            n_failed = 0
+            for n in range(5, 30):
+                done = subprocess.run(["sh", "-c", 'ulimit -n %d; exec "$0" "$@"' % n, binary, "record", "-o", out("f.pb"),
+                                       *words], capture_output=True, text=True)
+                n_failed += done.returncode == 1
+                assert done.returncode == 0 or (done.returncode == 1 and "E107" in done.stderr), (n, words, done.stderr)
+            assert n_failed > 1, words
+    finally:
+        end(target)
+
+
 def test_nothing_temporary_is_left():
     assert not [name for name in os.listdir(there) if name.endswith(".tmp")], os.listdir(there)
 
