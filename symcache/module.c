@@ -116,7 +116,7 @@ static enum module_state judge_inode(int fd, const struct module_query *query)
 		       minor(st.st_dev) == query->device_minor &&
 		       !has_other_generation(fd, query->inode_generation) &&
 		       !is_younger(&st, query->recorded_at_ns);
-	return is_same ? MODULE_OK : MODULE_REPLACED;
+	return is_same ? MODULE_OK : MODULE_OTHER_FILE;
 }
 
 static bool link_reads(const char *link, const char *path)
@@ -136,7 +136,7 @@ static enum module_state judge(const struct opening *opening, const struct candi
 {
 	const struct module_query *query = opening->query;
 	if (build_id_is_set(&query->build_id))
-		return build_id_equal(&query->build_id, found) ? MODULE_OK : MODULE_REPLACED;
+		return build_id_equal(&query->build_id, found) ? MODULE_OK : MODULE_OTHER_FILE;
 	if (query->has_inode) {
 		enum module_state state = judge_inode(fd, query);
 		if (state != MODULE_OK && opening->config->trust_paths)

@@ -56,8 +56,9 @@ const char *module_state_text(enum module_state state)
 		return "no such file";
 	case MODULE_DENIED:
 		return "may not be read";
-	case MODULE_REPLACED:
-		return "replaced by another build since";
+	case MODULE_OTHER_FILE:
+		return "the file at that path is another one: replaced since, or recorded in "
+		       "another root";
 	case MODULE_NOT_CONFIRMED:
 		return "nothing in the recording confirms the file there";
 	case MODULE_NOT_ELF:

@@ -64,7 +64,7 @@ enum module_state {
 	MODULE_OK_TRUSTED,    /* opened on the path alone (trust_paths) */
 	MODULE_NOT_FOUND,     /* no such file */
 	MODULE_DENIED,	      /* may not be read */
-	MODULE_REPLACED,      /* the file there has another build-id, or another inode */
+	MODULE_OTHER_FILE,    /* another build-id or inode: replaced, or of another root */
 	MODULE_NOT_CONFIRMED, /* nothing in the record confirms the file there, and paths are not
 				 trusted */
 	MODULE_NOT_ELF,	      /* a file, but not ELF, or a damaged one */

@@ -105,7 +105,7 @@ static void module_with_another_build_id_is_not_used(void **state)
 	begin(&f, &(struct symcache_config){.trust_paths = true});
 	save_binary(f.path, id_new, "new_function");
 	f.query.build_id = build_id_make(id_old, sizeof(id_old));
-	assert_unused(&f, MODULE_REPLACED);
+	assert_unused(&f, MODULE_OTHER_FILE);
 	end(&f);
 }
 
@@ -144,7 +144,7 @@ static void module_without_build_id_in_record_is_known_by_its_inode(void **state
 	save_binary(next, id_new, "new_function");
 	assert_int_equal(rename(next, f.path), 0);
 	struct symcache *fresh = symcache_new(&(struct symcache_config){.no_cache = true});
-	assert_int_equal(module_get_state(symcache_module(fresh, &f.query)), MODULE_REPLACED);
+	assert_int_equal(module_get_state(symcache_module(fresh, &f.query)), MODULE_OTHER_FILE);
 	symcache_free(fresh);
 	end(&f);
 }
