@@ -412,9 +412,10 @@ struct error *converter_finish(struct converter *converter,
 	struct error *err = check_event(converter);
 	if (err)
 		return err;
+	converter->totals.n_locations = converter->window.locations.n;
+	window_close(&converter->window);
 	const struct symbolize_input input = {
 		.profile = converter->window.profile,
-		.locations = &converter->window.locations,
 		.images = &converter->scene.images,
 		.kernel = &converter->scene.kernel,
 		.source = converter->source,
@@ -425,7 +426,6 @@ struct error *converter_finish(struct converter *converter,
 	};
 	image_table_adopt_build_ids(&converter->scene.images, converter->source);
 	symbolize(&input, converter->totals.frames);
-	converter->totals.n_locations = converter->window.locations.n;
 	set_times(converter);
 	add_comments(converter);
 	converter->window_start = converter->totals;

@@ -170,8 +170,7 @@ void stack_locate(struct stack_builder *builder)
 		const struct stack_frame *frame = &builder->frames[i];
 		if (frame->is_known)
 			continue;
-		uint32_t location = location_table_intern(builder->locations, builder->profile,
-							  &frame->location);
+		uint32_t location = location_table_intern(builder->locations, &frame->location);
 		builder->locations_of_frames[i] = location;
 		*slot_of(builder, frame->key) = (struct stack_frame_slot){frame->key, location};
 	}
@@ -184,7 +183,8 @@ void stack_join(const struct stack_builder *builder, struct stack_chain *chain)
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < chain->n; i++) {
 		if (n && locations[n - 1] == locations[i] &&
-		    builder->locations->items[locations[i]].image == IMAGE_INDEX_BROKEN)
+		    location_table_get(builder->locations, locations[i]).image ==
+			    IMAGE_INDEX_BROKEN)
 			continue;
 		locations[n++] = locations[i];
 	}

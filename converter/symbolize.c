@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/mem.h"
+#include "converter/location.h"
 
 struct symbolizer {
 	const struct symbolize_input *input;
@@ -240,10 +241,12 @@ static enum symbol_reason symbolize_kernel(struct symbolizer *s, uint32_t index,
 	return s->result.reason;
 }
 
-static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, uint32_t image_index,
-					 uint64_t address)
+static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index,
+					 const struct location *location)
 {
 	const struct symbolize_input *input = s->input;
+	uint32_t image_index = location->image;
+	uint64_t address = location->address;
 	struct image *image = get_image(s, image_index);
 	image_open(image, input->source, input->cache);
 	size_t n_segments;
@@ -254,8 +257,7 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 		uint32_t mapping =
 			place_in_segment(s, image_index, image->module, segment, &address);
 		input->profile->locations.items[index].mapping = mapping;
-		bool is_return = input->locations->items[index].is_return;
-		if (is_return && module_is_signal_return(image->module, address + 1))
+		if (location->is_return && module_is_signal_return(image->module, address + 1))
 			address++; /* nothing called it: a handler returns to its first byte */
 		symcache_resolve(input->cache, image->module, address, &s->result);
 	} else {
@@ -271,23 +273,24 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 
 static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index)
 {
-	const struct location *location = &s->input->locations->items[index];
-	const struct image *image = get_image(s, location->image);
+	const struct location location =
+		location_of_profile(&s->input->profile->locations.items[index]);
+	const struct image *image = get_image(s, location.image);
 	switch ((enum image_kind)image->kind) {
 	case IMAGE_KERNEL:
 	case IMAGE_MODULE:
-		return symbolize_kernel(s, index, location->address);
+		return symbolize_kernel(s, index, location.address);
 	case IMAGE_FILE:
 	case IMAGE_VDSO:
-		return symbolize_file(s, index, location->image, location->address);
+		return symbolize_file(s, index, &location);
 	case IMAGE_KSYMBOL:
 		s->input->profile->locations.items[index].mapping =
-			place_at_runtime(s, location->image);
+			place_at_runtime(s, location.image);
 		name_location(s, index, image->path);
 		return SYMBOL_FOUND;
 	case IMAGE_ANON:
 		s->input->profile->locations.items[index].mapping =
-			place_at_runtime(s, location->image);
+			place_at_runtime(s, location.image);
 		name_location(s, index, "[anon]");
 		return SYMBOL_NO_FILE;
 	case IMAGE_SPECIAL:
@@ -298,7 +301,7 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 	case IMAGE_BROKEN:
 		break;
 	}
-	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location->image);
+	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location.image);
 	name_location(s, index, image->path);
 	return SYMBOL_NO_FILE;
 }
@@ -354,8 +357,10 @@ static void prepare_modules(struct symbolizer *s)
 	size_t n = 0, capacity = 0;
 	struct hash_map seen;
 	hash_map_init(&seen);
-	for (uint32_t i = 0; i < input->locations->n; i++) {
-		struct image *image = get_image(s, input->locations->items[i].image);
+	const struct profile *profile = input->profile;
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		const struct location location = location_of_profile(&profile->locations.items[i]);
+		struct image *image = get_image(s, location.image);
 		if (!is_of_file(image))
 			continue;
 		image_open(image, input->source, input->cache);
@@ -381,10 +386,11 @@ void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_R
 	hash_map_init(&s->mappings);
 	open_kernel(input);
 	prepare_modules(s);
-	for (uint32_t i = 0; i < input->locations->n; i++) {
+	uint32_t n_locations = input->profile->locations.n;
+	for (uint32_t i = 0; i < n_locations; i++) {
 		frames_out[symbolize_location(s, i)]++;
 		if (input->progress && i % 1024 == 0)
-			input->progress(input->progress_context, i, input->locations->n);
+			input->progress(input->progress_context, i, n_locations);
 	}
 	choose_main_mapping(s);
 	profile_set_symbol_flags(input->profile);

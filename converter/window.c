@@ -226,11 +226,19 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 	add_values(window, sample, add_row(window, record->event_index, stack, label_set));
 }
 
+void window_close(struct window *window)
+{
+	window_flush(window);
+	profile_trim(window->profile);
+	location_table_move(&window->locations, window->profile);
+}
+
 struct profile *window_take_profile(struct window *window)
 {
 	struct profile *profile = window->profile;
 	if (may_join_rows(profile))
 		profile_join_rows(profile);
+	profile_trim(profile);
 	begin(window);
 	return profile;
 }

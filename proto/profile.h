@@ -122,6 +122,12 @@ void profile_free(struct profile *profile);
 /* Bytes in use, all arrays and tables counted. Cheap. */
 size_t profile_memory_bytes(const struct profile *profile);
 
+/*
+ * Gives back the memory that only the makers of stacks, label sets and samples need. They may be
+ * called all the same, and take it again.
+ */
+void profile_trim(struct profile *profile);
+
 /* Makers return indices. Those marked (interned) give the same index for equal content. */
 uint32_t
 profile_string(struct profile *profile,
@@ -133,7 +139,9 @@ uint32_t profile_function(struct profile *profile,
 			  const struct profile_function *function); /* (interned) */
 /* Not interned: the caller keeps one per (mapping, address). It has no lines yet. */
 uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address);
-/* Sets all lines of a location at once (innermost first). */
+/* Takes n locations that the caller made, from mem_alloc, in the place of those that are there. */
+void profile_adopt_locations(struct profile *profile, struct profile_location *items, uint32_t n);
+/* Sets all lines of a location at once (innermost first). Locations may share what is equal. */
 void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
 		       uint32_t n);
 /*
