@@ -47,13 +47,14 @@ static struct error *pass(const struct pipeline *pipeline, const struct perf_rec
 static void *run(void *context)
 {
 	struct pipeline *pipeline = context;
-	struct record_block *block;
-	while ((block = mailbox_take(pipeline->mailbox))) {
-		if (!pipeline->failure)
+	for (void *item; mailbox_take(pipeline->mailbox, MAILBOX_FOREVER, &item);) {
+		struct record_block *block = item;
+		if (!pipeline->failure) {
 			pipeline->failure = pass(pipeline, block->records, block->n);
+			if (pipeline->failure)
+				eventfd_write(pipeline->failure_fd, 1);
+		}
 		record_block_free(block);
-		if (pipeline->failure)
-			eventfd_write(pipeline->failure_fd, 1);
 	}
 	return NULL;
 }
@@ -83,7 +84,7 @@ struct error *pipeline_open(const struct pipeline_config *config, struct pipelin
 		size_t n = config->max_blocks ? config->max_blocks : PIPELINE_BLOCKS_DEFAULT;
 		pipeline->mailbox = mailbox_new(n);
 		pipeline->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		err = !pipeline->mailbox || pipeline->failure_fd < 0
+		err = pipeline->failure_fd < 0
 			      ? error_number(error_errno(errno, "convert thread"), 107)
 			      : start_thread(pipeline);
 	}
@@ -99,7 +100,7 @@ struct error *pipeline_open(const struct pipeline_config *config, struct pipelin
 static bool send_waiting(struct pipeline *pipeline)
 {
 	size_t n = 0;
-	while (n < pipeline->n_waiting && mailbox_try_put(pipeline->mailbox, pipeline->waiting[n]))
+	while (n < pipeline->n_waiting && mailbox_put(pipeline->mailbox, pipeline->waiting[n]))
 		n++;
 	pipeline->n_waiting -= n;
 	memmove(pipeline->waiting, pipeline->waiting + n,
@@ -135,7 +136,7 @@ void pipeline_flush(struct pipeline *pipeline)
 	if (!pipeline->mailbox || !send_waiting(pipeline))
 		return;
 	struct record_block *block = pipeline->current;
-	if (block && block->n && mailbox_try_put(pipeline->mailbox, block))
+	if (block && block->n && mailbox_put(pipeline->mailbox, block))
 		pipeline->current = NULL;
 }
 
@@ -173,13 +174,13 @@ int pipeline_failure_fd(const struct pipeline *pipeline)
 static void send_rest(struct pipeline *pipeline)
 {
 	for (size_t i = 0; i < pipeline->n_waiting; i++) {
-		if (!mailbox_put(pipeline->mailbox, pipeline->waiting[i]))
+		if (!mailbox_put_wait(pipeline->mailbox, pipeline->waiting[i]))
 			record_block_free(pipeline->waiting[i]);
 	}
 	pipeline->n_waiting = 0;
 	struct record_block *block = pipeline->current;
 	pipeline->current = NULL;
-	if (block && !mailbox_put(pipeline->mailbox, block))
+	if (block && !mailbox_put_wait(pipeline->mailbox, block))
 		record_block_free(block);
 }
 
