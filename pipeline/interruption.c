@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/stats.h"
 #include "pipeline/explain.h"
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, SAME_WISH_MS = 300 };
@@ -25,7 +26,7 @@ static struct {
 	volatile sig_atomic_t first; /* signal, 0 = none */
 	volatile sig_atomic_t is_from_terminal;
 	int fd;
-	pid_t owner;
+	pid_t owner, command;
 	uint64_t first_ns;
 } interruption = {.fd = -1};
 
@@ -66,6 +67,63 @@ static void ask_for_end(int number, siginfo_t *info, void *context)
 	errno = errno_value;
 }
 
+static void say(const char *text)
+{
+	ssize_t n = write(STDERR_FILENO, text, strlen(text));
+	(void)n;
+}
+
+/* printf may wait for a lock that the interrupted code holds. */
+static void say_number(uint64_t number)
+{
+	char digits[24];
+	char *p = digits + sizeof(digits) - 1;
+	*p = 0;
+	do {
+		*--p = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	say(p);
+}
+
+static void dump_state(void)
+{
+	say("perfpipe: aborted by SIGQUIT\n");
+	for (int i = 0; i < STAT_N; i++) {
+		uint64_t n = stats_get((enum stats_counter)i);
+		if (!n)
+			continue;
+		say("  ");
+		say(stats_name((enum stats_counter)i));
+		say("=");
+		say_number(n);
+		say("\n");
+	}
+	if (interruption.command) {
+		say("  command pid=");
+		say_number((uint64_t)interruption.command);
+		say(" is told to end\n");
+	}
+}
+
+/*
+ * The command does not go on unwatched: it may dump its own state, and then ends also where QUIT is
+ * no reason to (the JVM). Async-signal-safe calls only; the handler is gone when it runs.
+ */
+static void dump_and_abort(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (getpid() == interruption.owner) {
+		dump_state();
+		file_writer_discard_all();
+		if (interruption.command && info->si_code != SI_KERNEL)
+			kill(interruption.command, number);
+		if (interruption.command)
+			kill(interruption.command, SIGTERM);
+	}
+	raise(number);
+}
+
 static void do_nothing(int number)
 {
 	(void)number;
@@ -101,10 +159,14 @@ struct error *interruption_open(void)
 	if (interruption.fd < 0)
 		return error_number(error_errno(errno, "eventfd"), 107);
 	interruption.first = 0;
+	interruption.command = 0;
 	interruption.owner = getpid();
 	const struct sigaction ask = asking_action();
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &ask, false);
+	const struct sigaction abort_action = {.sa_sigaction = dump_and_abort,
+					       .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
+	handle(SIGQUIT, &abort_action, false);
 	const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < ARRAY_LEN(idle); i++)
 		handle(idle[i], &nothing, false);
@@ -133,6 +195,11 @@ void interruption_close(void)
 	interruption.fd = -1;
 }
 
+void interruption_set_command(pid_t pid)
+{
+	interruption.command = pid;
+}
+
 int interruption_fd(void)
 {
 	return interruption.fd;
@@ -153,4 +220,5 @@ void interruption_discard_outputs(void)
 	const struct sigaction action = {.sa_handler = discard_and_die};
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &action, false);
+	handle(SIGQUIT, &action, false);
 }

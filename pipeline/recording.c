@@ -57,8 +57,12 @@ static void reap(struct recording *recording, int options)
 	siginfo_t info = {0};
 	if (!recording->child || recording->has_exited)
 		return;
-	if (waitid(P_PID, (id_t)recording->child, &info, WEXITED | options) < 0 || !info.si_pid)
+	id_t id = (id_t)recording->child;
+	if (waitid(P_PID, id, &info, WEXITED | WNOWAIT | options) < 0 || !info.si_pid)
 		return;
+	/* Before its pid is free for others. */
+	interruption_set_command(0);
+	(void)waitid(P_PID, id, &info, WEXITED);
 	recording->has_exited = true;
 	recording->exit_code =
 		info.si_code == CLD_EXITED ? info.si_status : EXIT_CODE_SIGNAL + info.si_status;
@@ -281,6 +285,7 @@ static struct error *start(struct loop *loop)
 		if (loop->child_fd < 0)
 			err = error_errno(errno, "pidfd of process %d", loop->recording->child);
 	}
+	interruption_set_command(loop->recording->child);
 	interruption_insist();
 	return err;
 }

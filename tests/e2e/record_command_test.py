@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe record: targets, exit status, signals, outputs."""
-import json, re
+import json, re, resource
 from support import *
 from support_pprof import Pprof
 
@@ -201,6 +201,33 @@ def test_a_signal_before_sampling_leaves_the_old_file():
 def test_user_signals_change_nothing():
     code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), (0, signal.SIGUSR2), words=("-a", "-d", "1"))
     assert code == 0 and Profile(out("usr.pb.gz")).duration_nanos > 0.9e9, text
+
+
+def test_an_abort_tells_state_and_leaves_no_command():
+    def no_core():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for trap in ("", "trap '' QUIT; "):
+        path = out("quit.pb.gz")
+        command = "%s/bin/sleep 60 & echo $!; " % trap + BURN % 10**9
+        recorder = subprocess.Popen([binary, "record", "-F", "999", "-o", path, "--", "sh", "-c", command],
+                                    preexec_fn=no_core, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                    start_new_session=True)
+        sleeper = int(recorder.stdout.readline())
+        time.sleep(0.5)
+        shell = int(open("/proc/%d/stat" % sleeper).read().split()[3])
+        recorder.send_signal(signal.SIGQUIT)
+        assert recorder.wait(timeout=10) == -signal.SIGQUIT
+        os.kill(sleeper, signal.SIGKILL)
+        text = recorder.stderr.read()
+        assert "aborted by SIGQUIT" in text and re.search(r"samples_taken=\d+", text), text
+        assert "command pid=%d is told to end" % shell in text, text
+        for _ in range(100):
+            if not os.path.exists("/proc/%d" % shell) or open("/proc/%d/stat" % shell).read().split()[2] == "Z":
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("the command goes on")
+        assert not os.path.exists(path)
 
 
 def test_a_hangup_of_the_terminal_writes_what_was_taken():
