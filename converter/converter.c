@@ -65,11 +65,9 @@ const struct converter_totals *converter_get_totals(const struct converter *conv
 
 /* --- samples --- */
 
-static bool is_left_out(const struct converter *converter, const struct perf_record *record,
-			const struct sample *sample)
+static bool is_left_out(const struct converter *converter, const struct perf_record *record)
 {
-	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE ||
-	       (converter->config.exclude_pid && sample->pid == converter->config.exclude_pid);
+	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE;
 }
 
 /* A deferred_finish_fn. */
@@ -83,7 +81,7 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
 		converter->totals.malformed++;
 	/* Since it came, its event may have been found to be a dummy. */
-	else if (is_left_out(converter, record, &sample))
+	else if (is_left_out(converter, record))
 		converter->totals.filtered++;
 	else
 		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
@@ -111,7 +109,7 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 		converter->totals.malformed++;
 		return;
 	}
-	if (UNLIKELY(is_left_out(converter, record, sample))) {
+	if (UNLIKELY(is_left_out(converter, record))) {
 		converter->totals.filtered++;
 		return;
 	}

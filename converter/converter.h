@@ -44,7 +44,6 @@ struct converter_config {
 	uint32_t labels;	 /* set of enum converter_label */
 	const char *event;	 /* keep only this event, single-event form; NULL = all */
 	const char *main_path;	 /* executable to list first, NULL = the most sampled one */
-	uint64_t exclude_pid;	 /* samples of this process are left out and counted; 0 = none */
 	size_t memory_cap_bytes; /* of the window; 0 = none */
 };
 

@@ -185,6 +185,7 @@ static void converter_keeps_one_event_when_asked(void **state)
 	assert_int_equal(sum_column(profile, 0), 2);
 	assert_int_equal(sum_column(profile, 1), 15);
 	assert_int_equal(converter_get_totals(f.converter)->filtered, 1);
+	assert_true(has_comment(profile, "left_out: 1"));
 	profile_free(profile);
 	fixture_fini(&f);
 }
@@ -207,24 +208,6 @@ static void converter_names_the_events_there_are_when_asked_for_another(void **s
 	assert_non_null(strstr(error_text(err), "instructions"));
 	assert_non_null(strstr(error_text(err), "cpu-clock, page-faults"));
 	error_free(err);
-	fixture_fini(&f);
-}
-
-static void converter_leaves_a_pid_out_and_counts_it(void **state)
-{
-	(void)state;
-	struct fixture f;
-	fixture_init(&f, 1, false);
-	f.config.exclude_pid = 11;
-	open_converter(&f);
-	user_sample(&f, 0, 10, 1, 0x400100);
-	user_sample(&f, 0, 11, 1, 0x400100);
-	user_sample(&f, 0, 11, 1, 0x400200);
-	struct profile *profile = convert(&f);
-	assert_int_equal(sum_column(profile, 0), 1);
-	assert_int_equal(converter_get_totals(f.converter)->filtered, 2);
-	assert_true(has_comment(profile, "left_out: 2"));
-	profile_free(profile);
 	fixture_fini(&f);
 }
 
@@ -555,7 +538,7 @@ static void converter_counts_go_to_the_metrics(void **state)
 	struct fixture f;
 	stats_reset();
 	fixture_init(&f, N_EVENTS, false);
-	f.config.exclude_pid = 3;
+	f.config.event = "page-faults"; /* the others are left out, and counted */
 	open_converter(&f);
 	make_stream(&f, 4711, 5000);
 	feed_in_batches(&f, 100);
@@ -577,7 +560,6 @@ static void converter_keeps_every_sample_of_a_random_stream(void **state)
 	for (uint64_t run = 1; run <= 40; run++) {
 		struct fixture f;
 		fixture_init(&f, N_EVENTS, run % 2);
-		f.config.exclude_pid = run % 4 == 0 ? 3 : 0;
 		f.config.event = run % 5 == 0 ? "page-faults" : NULL;
 		f.config.labels = run % 3 ? CONVERTER_LABEL_DEFAULT : 0xff;
 		open_converter(&f);
@@ -687,7 +669,6 @@ int main(void)
 		cmocka_unit_test(converter_adds_periods_per_event),
 		cmocka_unit_test(converter_keeps_one_event_when_asked),
 		cmocka_unit_test(converter_names_the_events_there_are_when_asked_for_another),
-		cmocka_unit_test(converter_leaves_a_pid_out_and_counts_it),
 		cmocka_unit_test(converter_states_what_was_lost_and_never_adds_it_up),
 		cmocka_unit_test(converter_counts_what_it_cannot_read_or_does_not_know),
 		cmocka_unit_test(converter_windows_do_not_share_samples),
