@@ -11,6 +11,7 @@
 #include "symcache/dwarf_source.h"
 #include "symcache/elf_image.h"
 #include "symcache/mini_debug.h"
+#include "symcache/pclntab_source.h"
 #include "symcache/symbol_file.h"
 #include "symcache/symbol_file_writer.h"
 #include "symcache/symbol_naming.h"
@@ -161,6 +162,8 @@ static struct error *build(const struct builder_job *job, const struct elf_image
 	symbol_model_init(&model);
 	const struct elf_image *dwarf = has_dwarf(binary) ? binary : debug;
 	struct error *err = dwarf && !job->no_dwarf ? read_dwarf(job, dwarf, &model) : NULL;
+	if (!err && !model.ranges.n)
+		pclntab_source_read(binary, &model);
 	if (!err) {
 		size_t n_dwarf = model.ranges.n;
 		read_symbol_tables(binary, debug, &model);

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "symcache/builder.h"
 #include "symcache/mini_debug.h"
+#include "symcache/pclntab.h"
 #include "symcache/store.h"
 
 #define LOG_AREA "symcache"
@@ -344,7 +345,7 @@ enum symbol_quality symbol_supply_quality_of(const struct elf_image *image)
 {
 	if (elf_image_find(image, ".debug_info") || elf_image_find(image, ".zdebug_info"))
 		return SYMBOL_QUALITY_DWARF;
-	if (elf_image_find_type(image, SHT_SYMTAB) || mini_debug_find(image))
+	if (elf_image_find_type(image, SHT_SYMTAB) || mini_debug_find(image) || pclntab_find(image))
 		return SYMBOL_QUALITY_SYMTAB;
 	return elf_image_find_type(image, SHT_DYNSYM) ? SYMBOL_QUALITY_DYNSYM : SYMBOL_QUALITY_NONE;
 }
