@@ -119,18 +119,23 @@ static uint32_t place_in_file(struct symbolizer *s, uint32_t image_index)
 }
 
 /* Run-time addresses: code that belongs to no file. */
-static uint32_t place_at_runtime(struct symbolizer *s, uint32_t image_index)
+static uint32_t place_with_name(struct symbolizer *s, uint32_t image_index, const char *name)
 {
-	const struct image *image = get_image(s, image_index);
-	const char *name = image->kind == IMAGE_KSYMBOL ? "[bpf]"
-			   : image->path[0]		? image->path
-							: "//anon";
 	const struct profile_mapping mapping = {
 		.memory_limit = UINT64_MAX,
 		.filename = profile_string(s->input->profile, name),
 	};
 	return intern_mapping(s, hash_mix(mapping.filename) ^ UINT64_MAX >> 1, &mapping,
 			      image_index);
+}
+
+static uint32_t place_at_runtime(struct symbolizer *s, uint32_t image_index)
+{
+	const struct image *image = get_image(s, image_index);
+	const char *name = image->kind == IMAGE_KSYMBOL ? "[bpf]"
+			   : image->path[0]		? image->path
+							: "//anon";
+	return place_with_name(s, image_index, name);
 }
 
 static struct build_id find_kernel_build_id(const struct symbolize_input *input)
@@ -232,8 +237,12 @@ static void set_result(struct symbolizer *s, uint32_t location)
 static enum symbol_reason symbolize_kernel(struct symbolizer *s, uint32_t index, uint64_t address)
 {
 	const char *module_name;
-	s->input->profile->locations.items[index].mapping = place_in_kernel(s, address);
 	symcache_resolve_kernel(s->input->cache, address, &s->result, &module_name);
+	/* A BPF program has one place, whether a record told of it or kallsyms did. */
+	bool is_bpf = strcmp(module_name, "bpf") == 0;
+	s->input->profile->locations.items[index].mapping =
+		is_bpf ? place_with_name(s, IMAGE_INDEX_KERNEL, "[bpf]")
+		       : place_in_kernel(s, address);
 	if (s->result.reason == SYMBOL_FOUND)
 		set_result(s, index);
 	else if (s->result.reason == SYMBOL_HIDDEN)
