@@ -2,6 +2,7 @@
 /* Errors of functions that get a path begin with it. */
 #include "base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -447,6 +448,13 @@ static struct error *give_name(struct file_writer *writer)
 			return copy_to_named(writer);
 	}
 	return cannot_create(EEXIST, writer->path);
+}
+
+void file_writer_set_path(struct file_writer *writer, const char *path)
+{
+	assert(!writer->is_direct);
+	mem_free(writer->path);
+	writer->path = mem_copy_string(path);
 }
 
 struct error *file_writer_commit(struct file_writer *writer)

@@ -557,21 +557,23 @@ static struct error *scan_processes(const struct session *session, struct record
 {
 	struct error *err = NULL;
 
-	if (!is_of_tasks(session))
+	/* Later the children of the target belong to it too. */
+	if (!is_of_tasks(session) || session->is_running)
 		return proc_scan_all(writer);
 	for (size_t i = 0; !err && session->scope == COLLECTOR_PIDS && i < session->n_pids; i++)
 		err = proc_scan_process(writer, session->pids[i]);
 	return err;
 }
 
-static struct error *scan(struct session *session)
+struct error *session_scan(struct session *session)
 {
 	struct record_writer writer = {.out = &session->synthetic,
 				       .trailer_bytes = session->layout.trailer_bytes};
 	bool is_hidden = false;
-	struct error *err = kernel_scan_text(&writer, &is_hidden);
 
-	if (is_hidden && !session->state.is_user_only)
+	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
+	struct error *err = kernel_scan_text(&writer, &is_hidden);
+	if (is_hidden && !session->state.is_user_only && !session->is_running)
 		session_warn(session, 103, NULL,
 			     "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
 			     "kernel frames will show as addresses: kernel.kptr_restrict=%ld",
@@ -718,7 +720,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (options->watch_execs)
 		open_exec_watch(session);
 	describe_host(session);
-	return scan(session);
+	return session_scan(session);
 }
 
 struct error *collector_open_live(const struct collector_live_options *options,
@@ -733,7 +735,6 @@ struct error *collector_open_live(const struct collector_live_options *options,
 	session->excluded_pid = options->exclude_self ? getpid() : 0;
 	hash_map_init(&session->rings.event_of_id);
 	buf_init(&session->exec_records, EXEC_RECORDS_MAX_BYTES);
-	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
 	pid_filter_init(&session->filter);
 	reorder_init(&session->reorder, REORDER_MAX_BYTES, REORDER_MAX_RECORDS);
 	struct error *err = build(session, options);

@@ -86,6 +86,13 @@ static const struct explain_entry entries[] = {
 	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
 	 "of a service or container. Or the kernel has no memory for another one.",
 	 "ulimit -u unlimited; in a systemd unit: TasksMax=infinity"},
+	{'W', 118, 0, "no snapshot was taken",
+	 "A snapshot is a file beside the output: its folder must be one that may be written, and "
+	 "the "
+	 "output a file rather than standard output or a device. Nothing is lost, the recording "
+	 "goes "
+	 "on.",
+	 "perfpipe record -o FILE, in a folder where you may write"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "

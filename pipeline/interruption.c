@@ -16,7 +16,6 @@
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, SAME_WISH_MS = 300 };
 
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
-static const int idle[] = {SIGUSR1, SIGUSR2};
 
 /*
  * Written by the handler, which runs on the main thread alone, and read there. A handler has no
@@ -25,10 +24,10 @@ static const int idle[] = {SIGUSR1, SIGUSR2};
 static struct {
 	volatile sig_atomic_t first; /* signal, 0 = none */
 	volatile sig_atomic_t is_from_terminal;
-	int fd;
+	int fd, snapshot_fd;
 	pid_t owner, command;
 	uint64_t first_ns;
-} interruption = {.fd = -1};
+} interruption = {.fd = -1, .snapshot_fd = -1};
 
 static uint64_t now_ns(void)
 {
@@ -129,6 +128,15 @@ static void do_nothing(int number)
 	(void)number;
 }
 
+static void ask_for_snapshot(int number)
+{
+	(void)number;
+	int errno_value = errno;
+	if (getpid() == interruption.owner)
+		eventfd_write(interruption.snapshot_fd, 1);
+	errno = errno_value;
+}
+
 static void discard_and_die(int number)
 {
 	file_writer_discard_all();
@@ -156,7 +164,8 @@ static struct sigaction asking_action(void)
 struct error *interruption_open(void)
 {
 	interruption.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (interruption.fd < 0)
+	interruption.snapshot_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interruption.fd < 0 || interruption.snapshot_fd < 0)
 		return error_number(error_errno(errno, "eventfd"), 107);
 	interruption.first = 0;
 	interruption.command = 0;
@@ -168,8 +177,9 @@ struct error *interruption_open(void)
 					       .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
 	handle(SIGQUIT, &abort_action, false);
 	const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
-	for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-		handle(idle[i], &nothing, false);
+	handle(SIGUSR1, &nothing, false);
+	const struct sigaction snapshot = {.sa_handler = ask_for_snapshot, .sa_flags = SA_RESTART};
+	handle(SIGUSR2, &snapshot, false);
 	return NULL;
 }
 
@@ -190,9 +200,12 @@ void interruption_close(void)
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &ignore, false);
+	handle(SIGUSR2, &ignore, false);
 	if (interruption.fd >= 0)
 		close(interruption.fd);
-	interruption.fd = -1;
+	if (interruption.snapshot_fd >= 0)
+		close(interruption.snapshot_fd);
+	interruption.fd = interruption.snapshot_fd = -1;
 }
 
 void interruption_set_command(pid_t pid)
@@ -203,6 +216,17 @@ void interruption_set_command(pid_t pid)
 int interruption_fd(void)
 {
 	return interruption.fd;
+}
+
+int interruption_snapshot_fd(void)
+{
+	return interruption.snapshot_fd;
+}
+
+bool interruption_takes_snapshot(void)
+{
+	eventfd_t n;
+	return eventfd_read(interruption.snapshot_fd, &n) == 0;
 }
 
 int interruption_signal(void)

@@ -23,7 +23,7 @@ enum {
 };
 
 /* Our own descriptors, ahead of the source's. */
-enum { FD_SIGNAL, FD_FAILURE, FD_CHILD, FD_OWN_N };
+enum { FD_SIGNAL, FD_SNAPSHOT, FD_CALL, FD_FAILURE, FD_CHILD, FD_OWN_N };
 
 struct loop {
 	struct record_source *source;
@@ -35,7 +35,7 @@ struct loop {
 	int child_fd;
 	uint64_t begin_ns;
 	uint64_t n_drained; /* records of the newest drain */
-	bool is_over;
+	bool is_over, is_in_snapshot;
 };
 
 static uint64_t now(void)
@@ -203,6 +203,11 @@ static void list_fds(struct loop *loop)
 		memset(loop->fds, 0, loop->n_fds * sizeof(*loop->fds));
 	}
 	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = interruption_fd(), .events = POLLIN};
+	/* The next wish waits for the snapshot that is under way. */
+	loop->fds[FD_SNAPSHOT] = (struct pollfd){
+		.fd = loop->is_in_snapshot ? -1 : interruption_snapshot_fd(), .events = POLLIN};
+	loop->fds[FD_CALL] =
+		(struct pollfd){.fd = pipeline_call_fd(loop->pipeline), .events = POLLIN};
 	loop->fds[FD_FAILURE] =
 		(struct pollfd){.fd = pipeline_failure_fd(loop->pipeline), .events = POLLIN};
 	loop->fds[FD_CHILD] = (struct pollfd){.fd = loop->child_fd, .events = POLLIN};
@@ -256,6 +261,18 @@ static void wait_for_work(struct loop *loop, uint64_t elapsed_ns)
 	ignore_hung_up(loop);
 }
 
+static void serve_snapshots(struct loop *loop)
+{
+	if (!loop->is_in_snapshot && interruption_takes_snapshot()) {
+		loop->options->snapshot(loop->options->context);
+		loop->is_in_snapshot = true;
+	}
+	if (loop->is_in_snapshot && !pipeline_is_calling(loop->pipeline)) {
+		loop->is_in_snapshot = false;
+		loop->options->snapshot_back(loop->options->context);
+	}
+}
+
 static struct error *step(struct loop *loop)
 {
 	uint64_t elapsed_ns = now() - loop->begin_ns;
@@ -267,6 +284,8 @@ static struct error *step(struct loop *loop)
 	progress_update(loop->options->progress, elapsed_ns, limit_ns);
 	wait_for_work(loop, elapsed_ns);
 	struct error *err = drain(loop);
+	if (!err && !loop->is_over)
+		serve_snapshots(loop);
 	if (!err && !loop->is_over && collector_live_is_target_gone(loop->source))
 		end(loop, RECORDING_TARGET_GONE);
 	return err;

@@ -198,9 +198,66 @@ def test_a_signal_before_sampling_leaves_the_old_file():
             assert recorder.returncode == 0 and Profile(kept).types, text
 
 
-def test_user_signals_change_nothing():
-    code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), (0, signal.SIGUSR2), words=("-a", "-d", "1"))
+def test_sigusr1_changes_nothing():
+    code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), words=("-a", "-d", "1"))
     assert code == 0 and Profile(out("usr.pb.gz")).duration_nanos > 0.9e9, text
+
+
+def in_mapping(path, file):
+    """Samples with a frame in the file."""
+    raw = Pprof(path)
+    mappings = {m[1] for m in raw.mappings if raw.text(m.get(5, 0)) == file}
+    locations = {l[1] for l in raw.locations if l.get(2, 0) in mappings}
+    return sum(values[0] for ids, values, _ in raw.samples if locations & set(ids))
+
+
+def test_snapshots_and_the_output_are_the_whole():
+    """Each sample in one of the files; each file names by itself what runs since before it began."""
+    for name, scope in (("snap.pb.gz", ["-p"]), ("snap.data", ["-p"]), ("snap.data", ["-a"]), ("snap.data", ["--"])):
+        for path in glob.glob(out(name) + "*"):
+            os.unlink(path)
+        target = subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+        words = ["timeout", "2.5", "sh", "-c", "while :; do :; done"] if scope == ["--"] else []
+        words = scope + ([str(target.pid)] if scope == ["-p"] else words) + ([] if words else ["-d", "2.5"])
+        if scope == ["-a"]:
+            words += ["--user-only"]
+        try:
+            recorder = subprocess.Popen([binary, "record", "-F", "999", "-o", out(name), *words], stderr=subprocess.PIPE,
+                                        text=True)
+            for after in (1, 0.6):
+                time.sleep(after)
+                recorder.send_signal(signal.SIGUSR2)
+            text = recorder.communicate(timeout=60)[1]
+        finally:
+            end(target)
+        assert recorder.returncode == (124 if scope == ["--"] else 0), text
+        snapshots = sorted(glob.glob(out(name) + ".*"))
+        told = re.findall(r"snapshot: wrote (\S+): (\d+) samples", text)
+        assert len(snapshots) == 2 and [path for path, _ in told] == snapshots, (snapshots, text)
+        assert all(re.search(r"\.20\d{14}$", path) for path in snapshots), snapshots
+        counts = [int(n) for _, n in told] + [int(re.search(r"wrote \S+%s: (\d+) samples" % name, text).group(1))]
+        ends = []
+        for path, n in zip(snapshots + [out(name)], counts):
+            if name.endswith(".data"):
+                done = run("convert", path, "-o", out("part.pb.gz"), check=0)
+                path = out("part.pb.gz")
+            profile = Profile(path)
+            assert profile.total() == n and n > 5, (name, scope, counts, profile.total())
+            share = 0.03 if scope == ["-a"] else 0.5
+            assert in_mapping(path, os.path.realpath(shutil.which("sh"))) > share * n, (name, scope, counts)
+            begin = profile.time_nanos
+            assert not ends or begin > ends[-1] - 2e8, (begin, ends)
+            ends.append(begin + profile.duration_nanos)
+        assert (ends[-1] - ends[0]) > 1e9, ends
+
+
+def test_an_output_without_a_place_beside_it_takes_no_snapshot():
+    recorder = subprocess.Popen([binary, "record", "-a", "-d", "1", "-o", "-"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    recorder.send_signal(signal.SIGUSR2)
+    data, text = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0 and b"W118" in text and Pprof(data).samples, text
 
 
 def test_an_abort_tells_state_and_leaves_no_command():

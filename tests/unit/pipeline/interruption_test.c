@@ -92,8 +92,26 @@ static void send_idle_signals(void)
 {
 	need(!interruption_open());
 	raise(SIGUSR1);
+	need(!interruption_signal() && !is_asked() && !interruption_takes_snapshot());
+}
+
+static void ask_for_snapshots(void)
+{
+	need(!interruption_open() && !interruption_takes_snapshot());
+	struct pollfd fd = {.fd = interruption_snapshot_fd(), .events = POLLIN};
 	raise(SIGUSR2);
-	need(!interruption_signal());
+	raise(SIGUSR2);
+	need(poll(&fd, 1, 0) == 1 && interruption_takes_snapshot());
+	need(poll(&fd, 1, 0) == 0 && !interruption_takes_snapshot());
+	need(!interruption_signal() && !is_asked());
+	interruption_close();
+	raise(SIGUSR2);
+}
+
+static void interruption_makes_one_wish_of_several_for_a_snapshot(void **state)
+{
+	(void)state;
+	assert_exit(ask_for_snapshots, SURVIVED);
 }
 
 static void interruption_passes_over_user_signals(void **state)
@@ -229,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interruption_takes_signals_close_together_for_one),
 		cmocka_unit_test(interruption_ends_at_the_second_wish),
+		cmocka_unit_test(interruption_makes_one_wish_of_several_for_a_snapshot),
 		cmocka_unit_test(interruption_passes_over_user_signals),
 		cmocka_unit_test(interruption_closed_lets_the_program_end_in_peace),
 		cmocka_unit_test(interruption_insists_on_what_was_blocked_or_ignored),
