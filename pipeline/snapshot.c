@@ -68,7 +68,7 @@ static struct error *write_part(void *context)
 	return err;
 }
 
-static void warn(const struct snapshots *snapshots, const char *why)
+static void refuse(const struct snapshots *snapshots, const char *why)
 {
 	char *text = mem_format("no snapshot: %s; the recording goes on", why);
 	message_warning(snapshots->message, 118, text, NULL);
@@ -79,12 +79,12 @@ bool snapshots_take(struct snapshots *snapshots)
 {
 	const struct file_writer *writer = &snapshots->output->writer;
 	if (writer->is_direct) {
-		warn(snapshots, "the output is no file that others could stand beside");
+		refuse(snapshots, "the output is no file that others could stand beside");
 		return false;
 	}
 	struct error *err = output_open(&snapshots->spare, snapshots->output->path, true);
 	if (err) {
-		warn(snapshots, error_text(err));
+		refuse(snapshots, error_text(err));
 		error_free(err);
 		return false;
 	}
