@@ -95,6 +95,8 @@ struct error *collector_open_live(const struct collector_live_options *options,
 				  struct record_source **out) MUST_USE;
 /* Enables the events, and lets the command run. */
 struct error *collector_live_start(struct record_source *source) MUST_USE;
+/* Disables the events at once, also from within a drain; a stop follows. */
+void collector_live_disable(struct record_source *source);
 /* Disables the events; what is in the rings stays to be drained. */
 struct error *collector_live_stop(struct record_source *source) MUST_USE;
 /* Descriptors that become readable when a ring wants to be drained; may change after a drain

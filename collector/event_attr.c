@@ -399,7 +399,7 @@ static void set_common(struct perf_event_attr *attr)
 	perf_attr_set(attr, PERF_ATTR_DISABLED, 1);
 }
 
-static bool is_clock(const struct perf_event_attr *attr)
+bool event_attr_is_clock(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
 						    attr->config == PERF_COUNT_SW_TASK_CLOCK);
@@ -421,7 +421,7 @@ void event_attr_set_sampling(struct perf_event_attr *attr,
 			sampling->frequency_hz ? sampling->frequency_hz : EVENT_ATTR_DEFAULT_HZ;
 		perf_attr_set(attr, PERF_ATTR_FREQ, 1);
 	}
-	if (is_clock(attr))
+	if (event_attr_is_clock(attr))
 		perf_attr_set(attr, PERF_ATTR_EXCLUDE_IDLE, 1);
 }
 

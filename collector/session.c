@@ -597,12 +597,19 @@ struct error *collector_live_start(struct record_source *source)
 	return err;
 }
 
-struct error *collector_live_stop(struct record_source *source)
+void collector_live_disable(struct record_source *source)
 {
 	struct session *session = from_source(source);
 
 	ring_set_ioctl(&session->rings, PERF_EVENT_IOC_DISABLE);
 	ring_set_ioctl(&session->exec.rings, PERF_EVENT_IOC_DISABLE);
+}
+
+struct error *collector_live_stop(struct record_source *source)
+{
+	struct session *session = from_source(source);
+
+	collector_live_disable(source);
 	session->is_running = false;
 	session->is_stopped = true;
 	return NULL;

@@ -65,9 +65,10 @@ static const struct explain_entry entries[] = {
 	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
 	 "RLIMIT_MEMLOCK; bursts may lose samples.",
 	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
-	{'W', 113, 0, "lower frequency than asked for",
-	 "kernel.perf_event_max_sample_rate limits it, and the kernel lowers that by itself when "
-	 "sampling takes too much time.",
+	{'W', 113, 0, "fewer samples than asked for",
+	 "kernel.perf_event_max_sample_rate limits all events together, so that sampling leaves "
+	 "time for "
+	 "what is sampled, and the kernel lowers it by itself when sampling takes too much time.",
 	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
 	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "

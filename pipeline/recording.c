@@ -153,10 +153,24 @@ void recording_wait(struct recording *recording, int patience_ms)
 
 /* --- draining --- */
 
+/*
+ * Samples may come so fast that a drain takes very long, because they leave no time for it. When
+ * time is up in the middle of one, they stop first.
+ */
+static void end_in_time(struct loop *loop)
+{
+	uint64_t limit_ns = loop->options->duration_ns;
+	if (loop->is_over || !limit_ns || now() - loop->begin_ns < limit_ns)
+		return;
+	collector_live_disable(loop->source);
+	end(loop, RECORDING_TIME_UP);
+}
+
 static struct error *count_and_feed(void *context, const struct perf_record *records, size_t n)
 {
 	struct loop *loop = context;
 	loop->n_drained += n;
+	end_in_time(loop);
 	return pipeline_feed(loop->pipeline, records, n);
 }
 

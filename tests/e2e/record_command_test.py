@@ -372,6 +372,27 @@ def test_a_profile_does_not_tell_the_command_s_arguments():
     assert [text for text in profile.comments if text.startswith("command: ") and text.endswith("...")], profile.comments
 
 
+def test_an_absurd_rate_leaves_time_to_end_in_time():
+    clocks = "cpu-clock,cpu-clock:u,cpu-clock:k,task-clock,task-clock:u,task-clock:k"
+    target = burner()
+    try:
+        for rate in ("-F", "900000"), ("-c", "1"):
+            done = run("record", *rate, "-a", "-e", clocks, "-m", "64M", "-d", "1", "-o", out("absurd.pb.gz"), check=0)
+            profile = Profile(out("absurd.pb.gz"))
+            assert profile.samples and profile.duration_nanos < 2.5e9, done.stderr
+            assert "W113" in done.stderr, done.stderr
+    finally:
+        end(target)
+
+
+def test_a_clock_is_not_counted_below_what_it_can():
+    done = run("record", "-c", "1", "-e", "cpu-clock", "-o", out("least.pb.gz"), "--", *burn_command(100000), check=0)
+    profile = Profile(out("least.pb.gz"))
+    least_ns = int(re.search(r"every (\d+) ns instead of 1 \[W113\]", done.stderr).group(1))
+    assert least_ns >= 10000 and profile.total() > 0
+    assert profile.total("cpu") == least_ns * profile.total(), (profile.total("cpu"), profile.total())
+
+
 def test_too_few_descriptors_are_said():
     done = subprocess.run(["sh", "-c", 'ulimit -n 10; exec "$0" record -a -d 0.1 -o "$1"', binary, out("few.pb.gz")],
                           capture_output=True, text=True)
