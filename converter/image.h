@@ -58,7 +58,7 @@ enum {
 };
 
 /* Far above what a host runs; bounds what a hostile file can make us keep. */
-enum { IMAGE_MAX = 1 << 18 };
+enum { IMAGE_MAX = 1 << 16 };
 
 struct image_table {
 	struct image *items;

@@ -19,7 +19,8 @@ enum {
 	/* Every field number here is below 16, so a tag is one byte. */
 	FIELD_MAX = 1 + PROTOBUF_WIRE_VARINT_MAX,
 	SMALL_MESSAGE_MAX = 10 * FIELD_MAX, /* Mapping has most fields */
-	GZIP_WINDOW_BITS = 15 + 16,	    /* zlib's way to ask for a gzip header, mtime 0 */
+	LABEL_MAX = 3 * FIELD_MAX,
+	GZIP_WINDOW_BITS = 15 + 16, /* zlib's way to ask for a gzip header, mtime 0 */
 	GZIP_MEMORY_LEVEL = 8,
 };
 
@@ -30,6 +31,11 @@ struct writer {
 	void *context;
 	uint64_t n_bytes; /* flushed */
 	struct error *err;
+	/* The fields of the label set that was written last: samples of one come in runs. */
+	uint32_t label_set; /* PROFILE_NONE = none yet */
+	uint32_t labels_capacity;
+	uint8_t *labels;
+	size_t labels_bytes;
 };
 
 static void flush(struct writer *w)
@@ -114,41 +120,40 @@ static void put_value_type(struct writer *w, unsigned field, const struct profil
 }
 
 /* Readers drop a label that says nothing, so it is not written. */
-static bool is_label_empty(const struct profile_label *label)
+static uint8_t *put_label(uint8_t *p, const struct profile_label *label)
 {
-	return !label->is_number && !label->str;
-}
-
-static size_t label_body_bytes(const struct profile_label *label)
-{
-	size_t key = field_bytes(label->key);
-	if (!label->is_number)
-		return key + field_bytes(label->str);
-	return key + field_bytes((uint64_t)label->num) + field_bytes(label->unit);
-}
-
-static void put_label(struct writer *w, const struct profile_label *label)
-{
-	put_header(w, PPROF_SAMPLE_LABEL, label_body_bytes(label));
-	make_room(w, 3 * FIELD_MAX);
-	uint8_t *p = put_field(w->next, PPROF_LABEL_KEY, label->key);
+	uint8_t body[LABEL_MAX];
+	if (!label->is_number && !label->str)
+		return p;
+	uint8_t *end = put_field(body, PPROF_LABEL_KEY, label->key);
 	if (label->is_number) {
-		p = put_field(p, PPROF_LABEL_NUM, (uint64_t)label->num);
-		p = put_field(p, PPROF_LABEL_NUM_UNIT, label->unit);
+		end = put_field(end, PPROF_LABEL_NUM, (uint64_t)label->num);
+		end = put_field(end, PPROF_LABEL_NUM_UNIT, label->unit);
 	} else {
-		p = put_field(p, PPROF_LABEL_STR, label->str);
+		end = put_field(end, PPROF_LABEL_STR, label->str);
 	}
-	w->next = p;
+	size_t n = (size_t)(end - body);
+	p = protobuf_wire_put(put_tag(p, PPROF_SAMPLE_LABEL, PROTOBUF_WIRE_BYTES), n);
+	memcpy(p, body, n);
+	return p + n;
 }
 
-static size_t labels_bytes(const struct profile_label *labels, uint32_t n)
+static void prepare_labels(struct writer *w, const struct profile *profile, uint32_t label_set)
 {
-	size_t total = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!is_label_empty(&labels[i]))
-			total += message_bytes(label_body_bytes(&labels[i]));
+	struct profile_label_set set = profile->label_sets.items[label_set];
+	if (w->label_set == label_set)
+		return;
+	if (w->labels_capacity < set.n) {
+		w->labels_capacity = set.n;
+		w->labels = mem_realloc(w->labels, set.n, FIELD_MAX + LABEL_MAX);
 	}
-	return total;
+	uint8_t *p = w->labels;
+	for (uint32_t i = 0; i < set.n; i++) {
+		const struct profile_label label = profile_label_at(profile, set.first + i);
+		p = put_label(p, &label);
+	}
+	w->labels_bytes = (size_t)(p - w->labels);
+	w->label_set = label_set;
 }
 
 /* Varints of a stack's location ids, leaf first. */
@@ -186,20 +191,18 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 {
 	const struct profile_sample *sample = &profile->samples.items[index];
 	const struct profile_stack_node *nodes = profile->stacks.items;
-	const struct profile_label_set *set = &profile->label_sets.items[sample->label_set];
-	const struct profile_label *labels = profile->labels.items + set->first;
 	const int64_t *values = profile_values(profile, index);
 	uint32_t n_values = profile_row_width(profile);
 	uint32_t n_before = profile_first_column(profile, index);
 	uint32_t n_zeros = profile->sample_types.n - n_values; /* before and behind the row */
 
+	prepare_labels(w, profile, sample->label_set);
 	size_t stack = stack_bytes(nodes, sample->stack);
 	size_t row = n_zeros;
 	for (uint32_t i = 0; i < n_values; i++)
 		row += protobuf_wire_varint_bytes((uint64_t)values[i]);
 	put_header(w, PPROF_PROFILE_SAMPLE,
-		   (stack ? message_bytes(stack) : 0) + message_bytes(row) +
-			   labels_bytes(labels, set->n));
+		   (stack ? message_bytes(stack) : 0) + message_bytes(row) + w->labels_bytes);
 	if (stack)
 		put_stack(w, nodes, sample->stack, stack);
 	put_header(w, PPROF_SAMPLE_VALUE, row);
@@ -209,10 +212,7 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 		w->next = protobuf_wire_put(w->next, (uint64_t)values[i]);
 	}
 	put_zeros(w, n_zeros - n_before);
-	for (uint32_t i = 0; i < set->n; i++) {
-		if (!is_label_empty(&labels[i]))
-			put_label(w, &labels[i]);
-	}
+	put_bytes(w, w->labels, w->labels_bytes);
 }
 
 static void put_mapping(struct writer *w, const struct profile_mapping *mapping, uint32_t index)
@@ -326,8 +326,15 @@ static struct error *encode_raw(const struct profile *profile, pprof_encode_sink
 				void *context, uint64_t *n_bytes_out)
 {
 	CLEANUP(cleanup_mem) uint8_t *staging = mem_alloc(STAGING_BYTES);
-	struct writer w = {.next = staging, .staging = staging, .sink = sink, .context = context};
+	struct writer w = {
+		.next = staging,
+		.staging = staging,
+		.sink = sink,
+		.context = context,
+		.label_set = PROFILE_NONE,
+	};
 	put_profile(&w, profile);
+	mem_free(w.labels);
 	if (n_bytes_out)
 		*n_bytes_out = w.n_bytes;
 	return w.err;

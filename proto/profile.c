@@ -428,41 +428,24 @@ uint32_t profile_stack(struct profile *profile, const uint32_t *locations, uint3
 	return n ? push_path(profile, locations + n - 1, -1, n) : 0;
 }
 
-static bool label_equal(const struct profile_label *a, const struct profile_label *b)
+/* One form for each meaning, so that sets are compared as bytes. */
+static struct profile_packed_label pack_label(struct profile *profile,
+					      const struct profile_label *label)
 {
-	return a->key == b->key && a->str == b->str && a->num == b->num && a->unit == b->unit &&
-	       a->is_number == b->is_number;
-}
-
-static bool label_set_equal(const struct profile *profile, uint32_t set,
-			    const struct profile_label *labels, uint32_t n)
-{
-	struct profile_label_set other = profile->label_sets.items[set];
-	if (other.n != n)
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!label_equal(&profile->labels.items[other.first + i], &labels[i]))
-			return false;
-	}
-	return true;
-}
-
-/* One form for each meaning, so that a set can be hashed as bytes. */
-static struct profile_label normal_label(struct profile *profile, const struct profile_label *label)
-{
-	struct profile_label normal = {.key = label->key, .is_number = label->is_number};
-	if (!label->is_number) {
-		normal.str = label->str;
-		return normal;
-	}
-	normal.num = label->num;
-	normal.unit = label->unit;
-	if (!normal.num && !normal.unit) {
+	if (!label->is_number)
+		return (struct profile_packed_label){.key = label->key, .str_or_unit = label->str};
+	uint32_t unit = label->unit;
+	if (!label->num && !unit) {
 		const char *key = profile_text(profile, label->key);
 		bool is_bytes = !strcmp(key, "alignment") || !strcmp(key, "request");
-		normal.unit = is_bytes ? profile_string(profile, "bytes") : label->key;
+		unit = is_bytes ? profile_string(profile, "bytes") : label->key;
 	}
-	return normal;
+	assert(profile->strings.n <= UINT32_MAX >> 1);
+	return (struct profile_packed_label){
+		.key = label->key,
+		.str_or_unit = unit | ~(UINT32_MAX >> 1),
+		.num = label->num,
+	};
 }
 
 static uint32_t hash_of_label_set(const void *context, uint32_t index)
@@ -470,7 +453,7 @@ static uint32_t hash_of_label_set(const void *context, uint32_t index)
 	const struct profile *profile = context;
 	struct profile_label_set set = profile->label_sets.items[index];
 	return hash_bytes(profile, profile->labels.items + set.first,
-			  set.n * sizeof(struct profile_label));
+			  set.n * sizeof(struct profile_packed_label));
 }
 
 uint32_t profile_label_set(struct profile *profile, const struct profile_label *labels, uint32_t n)
@@ -478,14 +461,16 @@ uint32_t profile_label_set(struct profile *profile, const struct profile_label *
 	struct index_table *table = &profile->index->label_sets;
 	/* Written behind the array's end, and kept there if the set is new. */
 	RESERVE(&profile->labels, n);
-	struct profile_label *normal = profile->labels.items + profile->labels.n;
+	struct profile_packed_label *packed = profile->labels.items + profile->labels.n;
 	for (uint32_t i = 0; i < n; i++)
-		normal[i] = normal_label(profile, &labels[i]);
-	uint32_t hash = hash_bytes(profile, normal, n * sizeof(*normal));
+		packed[i] = pack_label(profile, &labels[i]);
+	uint32_t hash = hash_bytes(profile, packed, n * sizeof(*packed));
 	index_table_reserve(table, 1, hash_of_label_set, profile);
 	for (struct index_probe probe = index_table_probe(table, hash);
 	     index_probe_next(table, &probe);) {
-		if (label_set_equal(profile, probe.index, normal, n))
+		struct profile_label_set other = profile->label_sets.items[probe.index];
+		if (other.n == n &&
+		    memcmp(profile->labels.items + other.first, packed, n * sizeof(*packed)) == 0)
 			return probe.index;
 	}
 	RESERVE(&profile->label_sets, 1);

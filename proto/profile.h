@@ -63,7 +63,13 @@ struct profile_label {
 	int64_t num;
 	uint32_t unit; /* string, numbers only */
 	bool is_number;
-	uint8_t reserved[3]; /* 0; named so that equal labels are equal bytes */
+};
+
+/* How a label is kept: profile_label_at unpacks it. There may be several for each sample. */
+struct profile_packed_label {
+	uint32_t key;
+	uint32_t str_or_unit; /* the upper bit marks a number */
+	int64_t num;
 };
 
 /* Labels of a sample, interned as a set: equal sets have equal indices. */
@@ -97,7 +103,7 @@ struct profile {
 	PROFILE_ARRAY(struct profile_line) lines;
 	PROFILE_ARRAY(struct profile_location) locations;
 	PROFILE_ARRAY(struct profile_stack_node) stacks; /* [0] is the empty stack */
-	PROFILE_ARRAY(struct profile_label) labels;
+	PROFILE_ARRAY(struct profile_packed_label) labels;
 	PROFILE_ARRAY(struct profile_label_set) label_sets; /* [0] is the empty set */
 	PROFILE_ARRAY(struct profile_sample) samples;
 	PROFILE_ARRAY(int64_t) values; /* samples.n rows */
@@ -198,6 +204,19 @@ void profile_join_rows(struct profile *profile);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
 	return intern_text(&profile->strings, string);
+}
+/* i counts in profile.labels. */
+static inline struct profile_label profile_label_at(const struct profile *profile, uint32_t i)
+{
+	const struct profile_packed_label *packed = &profile->labels.items[i];
+	bool is_number = packed->str_or_unit >> 31;
+	return (struct profile_label){
+		.key = packed->key,
+		.str = is_number ? 0 : packed->str_or_unit,
+		.num = packed->num,
+		.unit = is_number ? packed->str_or_unit & UINT32_MAX >> 1 : 0,
+		.is_number = is_number,
+	};
 }
 static inline uint32_t profile_row_width(const struct profile *profile)
 {

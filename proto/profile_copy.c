@@ -137,7 +137,7 @@ static uint32_t copy_labels(struct profile_copy *copy, uint32_t label_set,
 	}
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < set.n; i++) {
-		struct profile_label label = copy->from->labels.items[set.first + i];
+		struct profile_label label = profile_label_at(copy->from, set.first + i);
 		if (is_among(label.key, dropped_keys, n_dropped))
 			continue;
 		label.key = copy_string(copy, label.key);
@@ -262,11 +262,11 @@ static uint64_t labels_cost(const struct profile_copy *copy, uint32_t label_set,
 	uint64_t string = index_bytes(copy->from->strings.n);
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &copy->from->labels.items[set.first + i];
-		uint64_t num = label->is_number ? number_bytes((uint64_t)label->num) : 0;
+		const struct profile_label label = profile_label_at(copy->from, set.first + i);
+		uint64_t num = label.is_number ? number_bytes((uint64_t)label.num) : 0;
 		bytes += message_bytes(2 * string + num);
-		*others += string_cost(copy, label->key) + string_cost(copy, label->str) +
-			   string_cost(copy, label->unit);
+		*others += string_cost(copy, label.key) + string_cost(copy, label.str) +
+			   string_cost(copy, label.unit);
 	}
 	return bytes;
 }

@@ -340,7 +340,9 @@ void module_free(struct module *module)
 		return;
 	module_drop_file(module);
 	symbol_outcome_fini(&module->symbols);
-	debug_file_close(&module->debug);
+	if (module->debug)
+		debug_file_close(module->debug);
+	mem_free(module->debug);
 	elf_image_fini(&module->image);
 	mem_free(module->opened_path);
 	mem_free(module->path);
@@ -410,8 +412,9 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		.target_root = target_root,
 		.roots = config->debug_roots,
 	};
+	module->debug = mem_zalloc(1, sizeof(*module->debug));
 	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
-		(void)debug_file_open(&query, &module->debug);
+		(void)debug_file_open(&query, module->debug);
 }
 
 /* Eight bytes of a hash behind an id: the same binary in that respect only. */
@@ -449,8 +452,8 @@ static struct build_id symtab_id(const struct module *module)
 	struct build_id id = file_id(module);
 	const struct elf_image *image = &module->image;
 	const struct elf_section *table = elf_image_find_type(image, SHT_SYMTAB);
-	if (!table && module->debug.is_open) {
-		image = &module->debug.image;
+	if (!table && module->debug->is_open) {
+		image = &module->debug->image;
 		table = elf_image_find_type(image, SHT_SYMTAB);
 	}
 	const struct elf_section *hashed =
@@ -475,7 +478,7 @@ static void build_symbols(struct module *module, const struct symcache_config *c
 		.binary_fd = open_binary(module),
 		.debug_fd = -1,
 		.places = {.binary_path = module->path,
-			   .debug_path = module->debug.is_open ? module->debug.path : NULL,
+			   .debug_path = module->debug->is_open ? module->debug->path : NULL,
 			   .target_root = target_root,
 			   .roots = config->debug_roots,
 			   .owner = module->owner},
@@ -484,8 +487,8 @@ static void build_symbols(struct module *module, const struct symcache_config *c
 		module->symbols.failure = mem_copy_string("the file cannot be opened again");
 		return;
 	}
-	if (module->debug.is_open)
-		order.debug_fd = fcntl(module->debug.fd, F_DUPFD_CLOEXEC, 0);
+	if (module->debug->is_open)
+		order.debug_fd = fcntl(module->debug->fd, F_DUPFD_CLOEXEC, 0);
 	symbol_supply_build(supply, &order, &module->symbols);
 }
 
@@ -507,15 +510,15 @@ void module_ask(struct module *module, const struct symcache_config *config,
 	}
 	find_debug_file(module, config, target_root);
 	enum symbol_quality quality = symbol_supply_quality_of(&module->image);
-	if (module->debug.is_open) {
-		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug.image);
+	if (module->debug->is_open) {
+		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug->image);
 		quality = of_debug > quality ? of_debug : quality;
 	}
 	if (quality == SYMBOL_QUALITY_SYMTAB)
 		module->symbols_id = symtab_id(module);
 	if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
 		build_symbols(module, config, supply, target_root, quality);
-	debug_file_release(&module->debug);
+	debug_file_release(module->debug);
 }
 
 void module_resolve(struct module *module, const struct symcache_config *config,

@@ -50,7 +50,7 @@ struct module {
 	bool is_asked;	/* for symbols */
 	struct symbol_outcome symbols;
 	struct build_id symbols_id; /* what the store knows them by */
-	struct debug_file debug;    /* released: only its places */
+	struct debug_file *debug;   /* released: only its places; NULL before it was looked for */
 };
 
 /* config has debug_roots filled in. Never NULL. */

@@ -315,8 +315,8 @@ const char *module_get_path(const struct module *module)
 
 const char *const *module_debug_places(const struct module *module, size_t *n_out)
 {
-	*n_out = module->debug.n_places;
-	return (const char *const *)module->debug.places;
+	*n_out = module->debug ? module->debug->n_places : 0;
+	return module->debug ? (const char *const *)module->debug->places : NULL;
 }
 
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,

@@ -146,8 +146,8 @@ static void pprof_encode_leaves_out_labels_without_a_value(void **state)
 	assert_int_equal(counts.labels, 2);
 	struct profile_label_set set = back->label_sets.items[back->samples.items[0].label_set];
 	assert_int_equal(set.n, 2);
-	assert_string_equal(profile_text(back, back->labels.items[set.first].unit), "cpu");
-	assert_int_equal(back->labels.items[set.first + 1].num, -5);
+	assert_string_equal(profile_text(back, profile_label_at(back, set.first).unit), "cpu");
+	assert_int_equal(profile_label_at(back, set.first + 1).num, -5);
 	buf_fini(&out);
 	profile_free(back);
 	profile_free(profile);

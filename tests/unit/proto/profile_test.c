@@ -158,8 +158,39 @@ static void profile_add_sample_keeps_a_million_apart(void **state)
 	assert_int_equal(profile->stacks.n, N + 1);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(profile_add_sample(profile, i + 1, 0, &one), i);
-	/* Node and sample together. */
-	assert_true(profile_memory_bytes(profile) < (size_t)N * (64 + 48));
+	/* Node and sample together; without what finds them their arrays are left. */
+	assert_true(profile_memory_bytes(profile) < (size_t)N * 46);
+	profile_trim(profile);
+	assert_true(profile_memory_bytes(profile) < (size_t)N * 25);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(profile_stack_push(profile, i / 2, i), i + 1);
+		assert_int_equal(profile_add_sample(profile, i + 1, 0, &one), i);
+	}
+	profile_free(profile);
+}
+
+static void profile_set_lines_keeps_equal_runs_once(void **state)
+{
+	(void)state;
+	struct profile *profile = profile_new();
+	struct profile_line lines[3] = {{.line = 1}, {.line = 2}, {.line = 3}};
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t location = profile_add_location(profile, PROFILE_NONE, i);
+		profile_set_lines(profile, location, lines, i % 4);
+	}
+	assert_int_equal(profile->lines.n, 1 + 2 + 3);
+	for (uint32_t i = 0; i < 100; i++) {
+		const struct profile_location *location = &profile->locations.items[i];
+		assert_int_equal(location->n_lines, i % 4);
+		for (uint32_t k = 0; k < location->n_lines; k++)
+			assert_int_equal(profile->lines.items[location->first_line + k].line,
+					 k + 1);
+	}
+	/* What others share stays as it is. */
+	lines[0].line = 7;
+	profile_set_lines(profile, 1, lines, 1);
+	assert_int_equal(profile->lines.items[profile->locations.items[1].first_line].line, 7);
+	assert_int_equal(profile->lines.items[profile->locations.items[5].first_line].line, 1);
 	profile_free(profile);
 }
 
@@ -172,10 +203,10 @@ static void profile_label_set_keeps_order_and_gives_zero_a_unit(void **state)
 		{.key = profile_string(profile, "request"), .is_number = true},
 	};
 	uint32_t set = profile_label_set(profile, labels, 2);
-	const struct profile_label *kept =
-		&profile->labels.items[profile->label_sets.items[set].first];
-	assert_string_equal(profile_text(profile, kept[0].unit), "pid");
-	assert_string_equal(profile_text(profile, kept[1].unit), "bytes");
+	uint32_t first = profile->label_sets.items[set].first;
+	assert_string_equal(profile_text(profile, profile_label_at(profile, first).unit), "pid");
+	assert_string_equal(profile_text(profile, profile_label_at(profile, first + 1).unit),
+			    "bytes");
 	assert_int_equal(profile_label_set(profile, labels, 2), set);
 	struct profile_label swapped[] = {labels[1], labels[0]};
 	assert_int_not_equal(profile_label_set(profile, swapped, 2), set);
@@ -240,6 +271,7 @@ int main(void)
 		cmocka_unit_test(profile_stack_doors_agree_over_many_chains),
 		cmocka_unit_test(profile_add_sample_adds_to_the_same_stack_and_labels),
 		cmocka_unit_test(profile_add_sample_keeps_a_million_apart),
+		cmocka_unit_test(profile_set_lines_keeps_equal_runs_once),
 		cmocka_unit_test(profile_label_set_keeps_order_and_gives_zero_a_unit),
 		cmocka_unit_test(profile_set_main_mapping_moves_references),
 		cmocka_unit_test(profile_set_symbol_flags_wants_every_location_named),
