@@ -363,3 +363,14 @@ struct build_id symcache_host_kernel_build_id(void)
 {
 	return kernel_names_host_build_id();
 }
+
+bool symcache_gives_names(const struct symcache *cache)
+{
+	return !cache->config.no_symbols;
+}
+
+void symcache_open_jit_place(const struct symcache *cache, const struct jit_process *process,
+			     struct jit_place *out)
+{
+	jit_place_open(out, &cache->config, process);
+}

@@ -17,6 +17,7 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "symcache/jit_file.h"
 #include "symcache/store.h"
 #include "symcache/symbol_result.h"
 
@@ -43,6 +44,8 @@ struct symcache_config {
 /* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
+/* Whether names were asked for at all. */
+bool symcache_gives_names(const struct symcache *cache);
 
 /* What a mapping record says about its file. Texts are borrowed for the call. */
 struct module_query {
@@ -147,3 +150,6 @@ void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symb
 			     const char **module_name_out);
 /* This host's kernel build-id from /sys/kernel/notes; empty when it cannot be read. */
 struct build_id symcache_host_kernel_build_id(void);
+/* Where a process's JIT compilers name their code; closed by the caller. See jit_file.h. */
+void symcache_open_jit_place(const struct symcache *cache, const struct jit_process *process,
+			     struct jit_place *out);
