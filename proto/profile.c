@@ -594,6 +594,72 @@ void profile_join_rows(struct profile *profile)
 	mem_free(columns);
 }
 
+/* What remains of the locations moves together; where each is now. */
+static uint32_t *move_locations(struct profile *profile, const uint32_t *to)
+{
+	struct profile_location *items = profile->locations.items;
+	uint32_t n = profile->locations.n, n_kept = 0;
+	uint32_t *moved = mem_alloc(n * sizeof(*moved));
+	for (uint32_t i = 0; i < n; i++) {
+		moved[i] = to[i] == i ? n_kept : moved[to[i]];
+		if (to[i] == i)
+			items[n_kept++] = items[i];
+	}
+	profile->locations.n = n_kept;
+	return moved;
+}
+
+/* Builds the tree anew; where each node is now. */
+static uint32_t *rebuild_stacks(struct profile *profile, const uint32_t *moved_locations)
+{
+	struct profile_index *index = profile->index;
+	struct profile_stack_node *nodes = profile->stacks.items;
+	uint32_t n = profile->stacks.n;
+	uint32_t *moved = mem_alloc(n * sizeof(*moved));
+	memset(&profile->stacks, 0, sizeof(profile->stacks));
+	index_table_fini(&index->stacks);
+	index->last.n = 0;
+	reserve_nodes(profile, 1);
+	moved[0] = put_node(profile, hash_pair(index->seed, 0, PROFILE_NONE), 0, PROFILE_NONE);
+	for (uint32_t i = 1; i < n; i++)
+		moved[i] = profile_stack_push(profile, moved[nodes[i].parent],
+					      moved_locations[nodes[i].location]);
+	mem_free(nodes);
+	return moved;
+}
+
+static void rebuild_rows(struct profile *profile, const uint32_t *moved_stacks)
+{
+	uint32_t width = profile_row_width(profile), n_samples = profile->samples.n;
+	struct profile_sample *samples = profile->samples.items;
+	int64_t *values = profile->values.items;
+	uint32_t *columns = profile->first_columns.items;
+	memset(&profile->samples, 0, sizeof(profile->samples));
+	memset(&profile->values, 0, sizeof(profile->values));
+	memset(&profile->first_columns, 0, sizeof(profile->first_columns));
+	RESERVE(&profile->values, 1);
+	index_table_fini(&profile->index->samples);
+	reserve_rows(profile, 1);
+	for (uint32_t i = 0; i < n_samples; i++) {
+		uint32_t row =
+			profile_add_row(profile, moved_stacks[samples[i].stack],
+					samples[i].label_set, profile->row_width ? columns[i] : 0);
+		profile_add_values(profile_values(profile, row), values + (size_t)i * width, width);
+	}
+	mem_free(samples);
+	mem_free(values);
+	mem_free(columns);
+}
+
+void profile_join_locations(struct profile *profile, const uint32_t *to)
+{
+	uint32_t *locations = move_locations(profile, to);
+	uint32_t *stacks = rebuild_stacks(profile, locations);
+	rebuild_rows(profile, stacks);
+	mem_free(stacks);
+	mem_free(locations);
+}
+
 void profile_add_comment(struct profile *profile, const char *text)
 {
 	RESERVE(&profile->comments, 1);

@@ -201,6 +201,11 @@ void profile_add_comment(struct profile *profile, const char *text);
  * the order of the first. Costs sample_types.n values a sample, so this is for a few columns.
  */
 void profile_join_rows(struct profile *profile);
+/*
+ * Puts to[i] ≤ i in the place of location i, which goes; stacks and rows that become equal are
+ * joined. All indices of locations, stacks and samples are new ones afterwards, in the same order.
+ */
+void profile_join_locations(struct profile *profile, const uint32_t *to);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
 	return intern_text(&profile->strings, string);

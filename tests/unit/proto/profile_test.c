@@ -122,6 +122,37 @@ static void profile_stack_doors_agree_over_many_chains(void **state)
 	profile_free(by_push);
 }
 
+static void profile_join_locations_joins_what_becomes_equal(void **state)
+{
+	(void)state;
+	struct profile *profile = two_columns();
+	for (uint64_t address = 0; address < 4; address++)
+		profile_add_location(profile, PROFILE_NONE, 100 + address);
+	const uint32_t a[] = {0, 1}, b[] = {2, 1}, c[] = {0, 3};
+	const int64_t once[] = {1, 10}, twice[] = {2, 20}, more[] = {4, 40};
+	profile_add_sample(profile, profile_stack(profile, a, 2), 0, once);
+	profile_add_sample(profile, profile_stack(profile, b, 2), 0, twice);
+	profile_add_sample(profile, profile_stack(profile, c, 2), 0, more);
+	const uint32_t to[] = {0, 1, 0, 3};
+	profile_join_locations(profile, to);
+	assert_int_equal(profile->locations.n, 3);
+	assert_int_equal(profile->locations.items[2].address, 103);
+	assert_int_equal(profile->samples.n, 2);
+	assert_int_equal(profile_values(profile, 0)[0], 3);
+	assert_int_equal(profile_values(profile, 0)[1], 30);
+	assert_int_equal(profile_values(profile, 1)[0], 4);
+	uint32_t leaf = profile->samples.items[1].stack;
+	assert_int_equal(profile->stacks.items[leaf].location, 0);
+	assert_int_equal(profile->stacks.items[profile->stacks.items[leaf].parent].location, 2);
+	assert_int_equal(profile->stacks.n, 1 + 4);
+	/* And it can be added to as before. */
+	const uint32_t moved[] = {0, 1};
+	profile_add_sample(profile, profile_stack(profile, moved, 2), 0, once);
+	assert_int_equal(profile->samples.n, 2);
+	assert_int_equal(profile_values(profile, 0)[0], 4);
+	profile_free(profile);
+}
+
 static void profile_add_sample_adds_to_the_same_stack_and_labels(void **state)
 {
 	(void)state;
@@ -266,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(profile_starts_with_empty_string_stack_and_set),
 		cmocka_unit_test(profile_string_repairs_what_is_not_utf8),
+		cmocka_unit_test(profile_join_locations_joins_what_becomes_equal),
 		cmocka_unit_test(profile_function_is_kept_once),
 		cmocka_unit_test(profile_stack_shares_nodes_from_the_root),
 		cmocka_unit_test(profile_stack_doors_agree_over_many_chains),
