@@ -314,6 +314,46 @@ static void add_count_comments(const struct converter *converter)
 	}
 }
 
+static void add_jit_comment(struct profile *profile, const char *what, const char *outcome,
+			    uint64_t n, int32_t pid)
+{
+	if (n)
+		add_comment(profile, mem_format("%s: %" PRIu64 " (%s), first of pid %d", what, n,
+						outcome, pid));
+}
+
+/* Files with names of JIT code that were there and not believed, or not wholly read. */
+static void add_jit_comments(const struct converter *converter)
+{
+	const struct jit_totals *jit = &converter->totals.jit;
+	struct profile *profile = converter->window.profile;
+	for (int i = 0; i < JIT_FILE_STATE_N; i++) {
+		const char *outcome = jit_file_state_text((enum jit_file_state)i);
+		if (jit_file_is_refused((enum jit_file_state)i))
+			add_jit_comment(profile, "JIT map not used", outcome, jit->maps[i],
+					jit->map_pids[i]);
+		if (i != JIT_FILE_OK)
+			add_jit_comment(profile, "jitdump not used", outcome, jit->dumps[i],
+					jit->dump_pids[i]);
+	}
+	for (int i = 0; i < JIT_DUMP_STATE_N; i++) {
+		if (i != JIT_DUMP_OK)
+			add_jit_comment(profile,
+					i == JIT_DUMP_DAMAGED ? "jitdump" : "jitdump not used",
+					jit_dump_state_text((enum jit_dump_state)i),
+					jit->dump_states[i], jit->dump_state_pids[i]);
+	}
+	if (jit->n_unmet)
+		add_comment(profile,
+			    mem_format("JIT map without frames: %" PRIu64 " (no call chain reaches "
+				       "its code: frame pointers?), first of pid %d",
+				       jit->n_unmet, jit->unmet_pid));
+	if (jit->n_malformed)
+		add_comment(profile, mem_format("jit_names_malformed: %" PRIu64, jit->n_malformed));
+	if (jit->n_left_out)
+		add_comment(profile, mem_format("jit_names_left_out: %" PRIu64, jit->n_left_out));
+}
+
 /*
  * How many bytes of a recorder's command line are its own: the program, its command and options up
  * to the first word that is neither an option nor a number. What comes behind may be the command
@@ -360,6 +400,7 @@ static void add_comments(const struct converter *converter)
 	add_event_comments(converter);
 	add_count_comments(converter);
 	add_trusted_files(converter);
+	add_jit_comments(converter);
 }
 
 static void set_times(const struct converter *converter)
@@ -415,6 +456,7 @@ struct error *converter_finish(struct converter *converter,
 	const struct symbolize_input input = {
 		.profile = converter->window.profile,
 		.images = &converter->scene.images,
+		.jit = &converter->scene.jit,
 		.kernel = &converter->scene.kernel,
 		.source = converter->source,
 		.cache = converter->cache,
@@ -424,6 +466,8 @@ struct error *converter_finish(struct converter *converter,
 	};
 	image_table_adopt_build_ids(&converter->scene.images, converter->source);
 	symbolize(&input, converter->totals.frames);
+	converter->totals.jit = converter->scene.jit.totals;
+	jit_table_end_window(&converter->scene.jit);
 	set_times(converter);
 	add_comments(converter);
 	converter->window_start = converter->totals;

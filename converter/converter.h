@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/perf_record.h"
+#include "converter/jit_table.h"
 #include "converter/survey.h"
 #include "proto/profile.h"
 #include "symcache/symcache.h"
@@ -69,6 +70,7 @@ struct converter_totals {
 	uint64_t unknown_records, malformed_records;
 	uint64_t frames[SYMBOL_REASON_N]; /* distinct locations by outcome */
 	uint64_t n_locations;
+	struct jit_totals jit; /* of the last window */
 };
 
 /*

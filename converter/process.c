@@ -311,7 +311,8 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 		process = replace_process(table, pid);
 		if (!starts_empty) {
 			address_space_unref(process->space, &table->pool);
-			process->space = address_space_ref(parent->process->space);
+			process->space = address_space_fork(parent->process->space, &table->pool,
+							    pid, table->now_ns);
 		}
 		/* Who execs at once gets these by its exec; perf says so of all that ran before. */
 		if (parent->process->comm && !starts_empty)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "converter/stack.h"
 
+#include "base/compiler.h"
 #include "base/hash_map.h"
 #include "base/hash_seed.h"
 #include "base/mem.h"
@@ -95,6 +96,14 @@ static struct location locate_user(const struct stack_builder *builder,
 		.image = image->canonical, .address = frame->vaddr, .is_return = frame->is_return};
 	if (image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO)
 		location.address = frame->vaddr - map->start + map->page_offset;
+	if (UNLIKELY(space->jit) && image_is_jit_memory(image)) {
+		uint32_t spot = jit_scope_spot(space->jit, space->jit_moment_ns, frame->vaddr,
+					       location.image, location.address);
+		if (spot != JIT_SPOT_NONE) {
+			location.image = IMAGE_INDEX_JIT;
+			location.address = spot;
+		}
+	}
 	return location;
 }
 

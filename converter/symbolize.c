@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/mem.h"
+#include "converter/jit_name.h"
 #include "converter/location.h"
 
 struct symbolizer {
@@ -280,12 +281,51 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index,
 	return s->result.reason;
 }
 
-static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index)
+static void set_jit_frame(struct symbolizer *s, uint32_t index, const struct jit_frame *frame)
 {
-	const struct location location =
-		location_of_profile(&s->input->profile->locations.items[index]);
+	struct profile *profile = s->input->profile;
+	const struct jit_name name = jit_name_split(frame->raw);
+	struct profile_function function = {
+		.name = profile_string_n(profile, frame->raw, name.name_bytes),
+		.system_name = profile_string(profile, frame->raw),
+		.filename = profile_string_n(profile, name.file ? name.file : "", name.file_bytes),
+		.start_line = name.start_line,
+	};
+	if (frame->file)
+		function.filename = profile_string(profile, frame->file);
+	const struct profile_line line = {.function = profile_function(profile, &function),
+					  .line = frame->line};
+	profile_set_lines(profile, index, &line, 1);
+}
+
+static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index,
+					     const struct location *at);
+
+static enum symbol_reason symbolize_jit(struct symbolizer *s, uint32_t index,
+					const struct location *at)
+{
+	const struct jit_spot *spot = jit_table_spot(s->input->jit, (uint32_t)at->address);
+	struct profile_location *location = &s->input->profile->locations.items[index];
+	const struct location plain = {
+		.image = spot->image, .address = spot->address, .is_return = at->is_return};
+	struct jit_frame frame;
+	location->address = spot->address;
+	if (!jit_table_name(s->input->jit, (uint32_t)at->address, &frame))
+		return symbolize_location(s, index, &plain);
+	location->address = spot->vaddr;
+	location->mapping = place_at_runtime(s, IMAGE_INDEX_JIT);
+	set_jit_frame(s, index, &frame);
+	return SYMBOL_FOUND;
+}
+
+static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index,
+					     const struct location *at)
+{
+	const struct location location = *at;
 	const struct image *image = get_image(s, location.image);
 	switch ((enum image_kind)image->kind) {
+	case IMAGE_JIT:
+		return symbolize_jit(s, index, &location);
 	case IMAGE_KERNEL:
 	case IMAGE_MODULE:
 		return symbolize_kernel(s, index, location.address);
@@ -388,6 +428,66 @@ static void prepare_modules(struct symbolizer *s)
 	mem_free(modules);
 }
 
+static bool is_same_place(const struct profile *profile, uint32_t a, uint32_t b)
+{
+	const struct profile_location *x = &profile->locations.items[a];
+	const struct profile_location *y = &profile->locations.items[b];
+	if (x->address != y->address || x->mapping != y->mapping || x->n_lines != y->n_lines)
+		return false;
+	return x->first_line == y->first_line ||
+	       memcmp(&profile->lines.items[x->first_line], &profile->lines.items[y->first_line],
+		      x->n_lines * sizeof(struct profile_line)) == 0;
+}
+
+/* One code seen at several moments, or under one name in several processes, is one location. */
+static void join_jit(struct symbolizer *s, uint32_t *to, const bool *is_jit)
+{
+	struct profile *profile = s->input->profile;
+	uint32_t n = profile->locations.n, n_joined = 0;
+	uint32_t *older = mem_zalloc((size_t)n + 1, sizeof(*older)); /* + 1, of the same hash */
+	struct hash_map newest;
+	hash_map_init(&newest);
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = i;
+		const struct profile_location *location = &profile->locations.items[i];
+		if (!is_jit[i])
+			continue;
+		uint64_t *last = hash_map_put(&newest, location->address, NULL);
+		uint32_t alike = (uint32_t)*last;
+		while (alike && !is_same_place(profile, alike - 1, i))
+			alike = older[alike - 1];
+		if (alike) {
+			to[i] = alike - 1;
+			n_joined++;
+			continue;
+		}
+		older[i] = (uint32_t)*last;
+		*last = i + 1;
+	}
+	hash_map_fini(&newest);
+	mem_free(older);
+	if (n_joined)
+		profile_join_locations(profile, to);
+}
+
+/* Names all; how many of them were spots of JIT code, told in is_jit. */
+static uint32_t symbolize_all(struct symbolizer *s, uint64_t frames_out[SYMBOL_REASON_N],
+			      bool *is_jit)
+{
+	const struct symbolize_input *input = s->input;
+	uint32_t n = input->profile->locations.n, n_jit = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct location location =
+			location_of_profile(&input->profile->locations.items[i]);
+		is_jit[i] = location.image == IMAGE_INDEX_JIT;
+		n_jit += is_jit[i];
+		frames_out[symbolize_location(s, i, &location)]++;
+		if (input->progress && i % 1024 == 0)
+			input->progress(input->progress_context, i, n);
+	}
+	return n_jit;
+}
+
 void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_REASON_N])
 {
 	struct symbolizer *s = mem_zalloc(1, sizeof(*s));
@@ -395,12 +495,15 @@ void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_R
 	hash_map_init(&s->mappings);
 	open_kernel(input);
 	prepare_modules(s);
-	uint32_t n_locations = input->profile->locations.n;
-	for (uint32_t i = 0; i < n_locations; i++) {
-		frames_out[symbolize_location(s, i)]++;
-		if (input->progress && i % 1024 == 0)
-			input->progress(input->progress_context, i, n_locations);
+	jit_table_resolve(input->jit);
+	size_t n = input->profile->locations.n;
+	bool *is_jit = mem_zalloc(n + 1, sizeof(*is_jit));
+	if (symbolize_all(s, frames_out, is_jit)) {
+		uint32_t *to = mem_alloc(n * sizeof(*to));
+		join_jit(s, to, is_jit);
+		mem_free(to);
 	}
+	mem_free(is_jit);
 	choose_main_mapping(s);
 	profile_set_symbol_flags(input->profile);
 	hash_map_fini(&s->mappings);

@@ -9,6 +9,7 @@
 
 #include "base/hash_map.h"
 #include "converter/image.h"
+#include "converter/jit_table.h"
 #include "converter/kernel_space.h"
 #include "proto/profile.h"
 #include "symcache/symcache.h"
@@ -16,6 +17,7 @@
 struct symbolize_input {
 	struct profile *profile; /* with the locations as location_table_move leaves them */
 	struct image_table *images;
+	struct jit_table *jit;
 	const struct kernel_space *kernel;
 	const struct perf_source_info *source;
 	struct symcache *cache;

@@ -83,6 +83,28 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 	return hash_mix(place ^ row ^ kernel_space_generation(window->kernel) * odd);
 }
 
+/* What a process's code is called changes with time: a new moment is a new state of its space. */
+static bool enter_moment(struct window *window, struct address_space *space, uint64_t time_ns)
+{
+	uint64_t moment_ns = jit_scope_look(space->jit, time_ns);
+	if (moment_ns == space->jit_moment_ns)
+		return false;
+	window_flush(window);
+	space->jit_moment_ns = moment_ns;
+	space->generation = ++window->processes->pool.next_generation;
+	return true;
+}
+
+/* For the sample that is next; where it is afterwards. */
+static struct window_sample *follow_jit(struct window *window, struct address_space *space)
+{
+	struct window_sample *item = &window->group[window->n_group];
+	if (!enter_moment(window, space, item->sample.time_ns))
+		return item;
+	window->group[0].sample = item->sample;
+	return &window->group[0];
+}
+
 void window_add(struct window *window, const struct perf_record *record)
 {
 	struct window_sample *item = &window->group[window->n_group];
@@ -96,6 +118,10 @@ void window_add(struct window *window, const struct perf_record *record)
 		item = &window->group[0];
 		sample = &item->sample;
 		thread = process_table_thread(window->processes, sample->pid, sample->tid);
+	}
+	if (UNLIKELY(thread->process->space->jit)) {
+		item = follow_jit(window, thread->process->space);
+		sample = &item->sample;
 	}
 	window->n_group++;
 	item->event_index = record->event_index;
@@ -217,6 +243,8 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 {
 	window_flush(window);
 	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	if (thread->process->space->jit)
+		enter_moment(window, thread->process->space, sample->time_ns);
 	uint32_t label_set = labeler_label(&window->labeler, thread, sample);
 	struct stack_input input =
 		stack_input_of(window, sample, record->event_index, record->misc);

@@ -315,6 +315,38 @@ void conversion_warn_of_losses(const struct cli *cli, const struct converter_tot
 	warn_of_counters(cli);
 }
 
+static void warn_of_jit_file(const struct cli *cli, const char *what, const char *why, uint64_t n,
+			     int32_t pid)
+{
+	char text[200];
+	if (n == 1)
+		snprintf(text, sizeof(text), "the %s of pid %d is not used: %s", what, pid, why);
+	else
+		snprintf(text, sizeof(text),
+			 "the %s of %" PRIu64 " processes (pid %d, ...) is not used: %s", what, n,
+			 pid, why);
+	if (n)
+		message_warning(&cli->message, 617, text, NULL);
+}
+
+/* That there is no map is normal: hardly a runtime writes one unasked. */
+static void warn_of_jit_files(const struct cli *cli, const struct jit_totals *jit)
+{
+	for (int i = 0; i < JIT_FILE_STATE_N; i++) {
+		const char *why = jit_file_state_text((enum jit_file_state)i);
+		if (jit_file_is_refused((enum jit_file_state)i))
+			warn_of_jit_file(cli, "JIT map", why, jit->maps[i], jit->map_pids[i]);
+		if (i != JIT_FILE_OK)
+			warn_of_jit_file(cli, "jitdump", why, jit->dumps[i], jit->dump_pids[i]);
+	}
+	for (int i = 0; i < JIT_DUMP_STATE_N; i++) {
+		if (i != JIT_DUMP_OK && i != JIT_DUMP_DAMAGED)
+			warn_of_jit_file(cli, "jitdump",
+					 jit_dump_state_text((enum jit_dump_state)i),
+					 jit->dump_states[i], jit->dump_state_pids[i]);
+	}
+}
+
 static void detail_names(const struct cli *cli, const struct converter_totals *totals)
 {
 	for (int reason = 0; reason < SYMBOL_REASON_N; reason++) {
@@ -341,6 +373,7 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	/* A live source has said it at its start. */
 	if (totals->frames[SYMBOL_HIDDEN] && !conversion->is_live)
 		message_warning(&cli->message, 103, "kernel names are hidden from this user", NULL);
+	warn_of_jit_files(cli, &totals->jit);
 	detail_names(cli, totals);
 	if (conversion->has_names)
 		unnamed_state(&cli->message, profile, conversion->cache,
