@@ -72,3 +72,36 @@ def llvm(path, addresses):
     done = subprocess.run(["llvm-symbolizer-14", "--obj=" + path, "--inlines", "--no-demangle", "--functions=linkage"],
                           input="".join("0x%x\n" % a for a in addresses), capture_output=True, text=True, check=True)
     return _parse(done.stdout, len(addresses))
+
+
+def _by_address(program, path, addresses):
+    """addr2line of binutils or elfutils: 0xADDRESS, then NAME, FILE:LINE for each frame."""
+    result = []
+    for begin in range(0, len(addresses), 4000):
+        part = ["%#x" % a for a in addresses[begin:begin + 4000]]
+        done = subprocess.run([program, "-a", "-f", "-i", "-e", path] + part, capture_output=True, text=True, check=True)
+        for line in done.stdout.split("\n"):
+            if re.fullmatch(r"0x[0-9a-f]{16}", line):
+                result.append([])
+            elif line and result:
+                result[-1].append(line)
+    frames = []
+    for lines in result:
+        lines = [re.sub(r" inlined at .*", "", line) for line in lines]
+        lines = [re.sub(r" \(discriminator \d+\)$", "", line) for line in lines]
+        block = []
+        for name, place in zip(lines[::2], lines[1::2]):
+            place = place.replace(":?", ":0") if place.count(":") else place + ":0"
+            file, line = re.match(r"(.*?):(\d+)", place).groups()
+            block.append(Frame(name, "" if file == "??" else file, int(line), 0))
+        frames.append([] if block and block[0].name == "??" and not block[0].file else block)
+    assert len(frames) == len(addresses), "%s: %d answers to %d questions" % (program, len(frames), len(addresses))
+    return frames
+
+
+def elfutils(path, addresses):
+    return _by_address("eu-addr2line", path, addresses)
+
+
+def binutils(path, addresses):
+    return _by_address("addr2line", path, addresses)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols_resolve FILE [DEBUG_ROOT]: reads addresses of the ELF file (hexadecimal, one a line) from
- * standard input and prints what symcache says of each, through its door and so through builder and
- * symbol file, as llvm-symbolizer prints it: NAME, FILE:LINE:COLUMN for each frame, the innermost
- * first, and an empty line. Names are as linkers have them. DEBUG_ROOT "" = none but the file.
+ * symbols_resolve FILE [DEBUG_ROOT [STORE]]: reads addresses of the ELF file (hexadecimal, one a
+ * line) from standard input and prints what symcache says of each, through its door and so through
+ * builder and symbol file, as llvm-symbolizer prints it: NAME, FILE:LINE:COLUMN for each frame, the
+ * innermost first, and an empty line. Names are as linkers have them. DEBUG_ROOT "" = none but the
+ * file. STORE: where symbol files are kept; without it they are not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static void print(const struct symbol_result *result)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: %s FILE [DEBUG_ROOT] < ADDRESSES\n", argv[0]);
+		fprintf(stderr, "usage: %s FILE [DEBUG_ROOT [STORE]] < ADDRESSES\n", argv[0]);
 		return 2;
 	}
 	char *path = realpath(argv[1], NULL);
@@ -35,11 +36,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	const char *roots[] = {argc > 2 && *argv[2] ? argv[2] : NULL, NULL};
-	struct symcache *cache =
-		symcache_new(&(struct symcache_config){.trust_paths = true,
-						       .no_cache = true,
-						       .debug_roots = argc > 2 ? roots : NULL,
-						       .demangle = SYMCACHE_DEMANGLE_NONE});
+	struct symcache *cache = symcache_new(&(struct symcache_config){
+		.trust_paths = true,
+		.no_cache = argc<4, .cache_path = argc> 3 ? argv[3] : NULL,
+		.debug_roots = argc > 2 ? roots : NULL,
+		.demangle = SYMCACHE_DEMANGLE_NONE});
 	struct module *module = symcache_module(cache, &(struct module_query){.path = path});
 	if (module_get_state(module) != MODULE_OK_TRUSTED) {
 		fprintf(stderr, "%s: %s\n", argv[1], module_state_text(module_get_state(module)));
