@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "converter/deferred.h"
+#include "converter/group_read.h"
 #include "converter/sample.h"
 #include "converter/scene.h"
 #include "converter/symbolize.h"
@@ -27,6 +28,7 @@ struct converter {
 
 	struct scene scene;
 	struct deferred_table deferred;
+	struct group_read group;
 
 	struct window window;
 	struct converter_totals totals;
@@ -42,6 +44,7 @@ struct converter *converter_new(const struct converter_config *config,
 	converter->source = source;
 	converter->cache = cache;
 	scene_init(&converter->scene, source, cache);
+	group_read_init(&converter->group, source);
 	window_init(&converter->window, source, config->event, config->labels,
 		    &converter->scene.processes, &converter->scene.kernel,
 		    &converter->scene.images);
@@ -53,6 +56,7 @@ void converter_free(struct converter *converter)
 	if (!converter)
 		return;
 	deferred_fini(&converter->deferred);
+	group_read_fini(&converter->group);
 	window_fini(&converter->window);
 	scene_fini(&converter->scene);
 	mem_free(converter);
@@ -70,6 +74,54 @@ static bool is_left_out(const struct converter *converter, const struct perf_rec
 	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE;
 }
 
+/* What completes a sample whose user part came apart from it. */
+struct user_part {
+	const uint8_t *chain;
+	uint64_t n_chain;
+};
+
+static void add_member(struct window *window, const struct perf_record *record,
+		       const struct sample *member)
+{
+	*window_next(window) = *member;
+	window_add(window, record);
+}
+
+/*
+ * One record for all members of a group; each counts as a sample taken. user: NULL when the
+ * record's chain is whole.
+ */
+static void feed_group(struct converter *converter, const struct perf_record *record,
+		       const struct sample *whole, const struct user_part *user)
+{
+	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
+	struct converter_totals *totals = &converter->totals;
+	uint64_t n_taken = 0;
+	for (uint64_t i = 0; i < whole->n_read_values; i++) {
+		struct sample member = *whole;
+		struct perf_record own = *record;
+		struct group_read_value value = group_read_take(&converter->group, attr, whole, i);
+		own.event_index = value.event_index;
+		member.period = value.period;
+		if (value.event_index == PERF_EVENT_INDEX_NONE)
+			totals->no_event++;
+		else if (!value.period)
+			continue;
+		else if (is_left_out(converter, &own))
+			totals->filtered++;
+		else if (user)
+			window_add_deferred(&converter->window, &own, &member, user->chain,
+					    user->n_chain);
+		else
+			add_member(&converter->window, &own, &member);
+		n_taken++;
+	}
+	if (n_taken)
+		totals->taken += n_taken - 1;
+	else
+		totals->filtered++;
+}
+
 /* A deferred_finish_fn. */
 static void finish_deferred(void *context, const struct perf_record *record, const uint8_t *chain,
 			    uint64_t n_chain)
@@ -81,8 +133,11 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
 		converter->totals.malformed++;
 	/* Since it came, its event may have been found to be a dummy. */
-	else if (is_left_out(converter, record))
+	else if (!group_read_applies(attr) && is_left_out(converter, record))
 		converter->totals.filtered++;
+	else if (group_read_applies(attr))
+		feed_group(converter, record, &sample,
+			   &(struct user_part){.chain = chain, .n_chain = n_chain});
 	else
 		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
 }
@@ -109,7 +164,8 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 		converter->totals.malformed++;
 		return;
 	}
-	if (UNLIKELY(is_left_out(converter, record))) {
+	bool is_group = group_read_applies(&source->events[record->event_index].attr);
+	if (UNLIKELY(!is_group && is_left_out(converter, record))) {
 		converter->totals.filtered++;
 		return;
 	}
@@ -119,6 +175,11 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 			sample_u64(sample->chain, (size_t)sample->n_chain - 1, source->is_swapped);
 		deferred_add(&converter->deferred, record, sample->tid, cookie, finish_deferred,
 			     converter);
+		return;
+	}
+	if (UNLIKELY(is_group)) {
+		const struct sample whole = *sample;
+		feed_group(converter, record, &whole, NULL);
 		return;
 	}
 	window_add(&converter->window, record);

@@ -211,6 +211,53 @@ static void converter_names_the_events_there_are_when_asked_for_another(void **s
 	fixture_fini(&f);
 }
 
+static void group_sample(struct fixture *f, uint64_t clock_ns, uint64_t faults)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x400100};
+	const struct record_maker_sample sample = {
+		.ip = 0x400100,
+		.pid = 10,
+		.tid = 10,
+		.period = 4711,
+		.n_values = 3,
+		.values = {clock_ns, faults, 1},
+		.value_ids = {1, 2, 99},
+		.chain = chain,
+		.n_chain = 2,
+	};
+	f->maker.event_index = 0;
+	record_maker_sample(&f->maker, PERF_RECORD_MISC_USER, &f->events[0].attr, &sample);
+}
+
+static void converter_takes_a_group_s_record_for_a_sample_of_each_member(void **state)
+{
+	(void)state;
+	uint64_t clock_id = 1, faults_id = 2;
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+		struct fixture f;
+		fixture_init(&f, 2, is_swapped);
+		f.events[0].attr.sample_type |= PERF_SAMPLE_READ;
+		f.events[0].attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+		f.events[0].ids = &clock_id;
+		f.events[1].ids = &faults_id;
+		f.events[0].n_ids = f.events[1].n_ids = 1;
+		f.events[1].attr.sample_period = 0;
+		group_sample(&f, 1000, 5);
+		group_sample(&f, 2100, 5);
+		group_sample(&f, 3300, 9);
+		struct profile *profile = convert(&f);
+		assert_int_equal(sum_column(profile, 0), 3);
+		assert_int_equal(sum_column(profile, 1), 3300);
+		assert_int_equal(sum_column(profile, 2), 2);
+		assert_int_equal(sum_column(profile, 3), 9);
+		const struct converter_totals *t = converter_get_totals(f.converter);
+		assert_int_equal(t->written, 5);
+		assert_int_equal(t->no_event, 3);
+		profile_free(profile);
+		fixture_fini(&f);
+	}
+}
+
 static void converter_states_what_was_lost_and_never_adds_it_up(void **state)
 {
 	(void)state;
@@ -669,6 +716,7 @@ int main(void)
 		cmocka_unit_test(converter_adds_periods_per_event),
 		cmocka_unit_test(converter_keeps_one_event_when_asked),
 		cmocka_unit_test(converter_names_the_events_there_are_when_asked_for_another),
+		cmocka_unit_test(converter_takes_a_group_s_record_for_a_sample_of_each_member),
 		cmocka_unit_test(converter_states_what_was_lost_and_never_adds_it_up),
 		cmocka_unit_test(converter_counts_what_it_cannot_read_or_does_not_know),
 		cmocka_unit_test(converter_windows_do_not_share_samples),
