@@ -15,6 +15,8 @@ struct symbolizer {
 	struct symbol_result result; /* large: one for all */
 };
 
+#define NO_IMAGE UINT32_MAX
+
 static struct image *get_image(const struct symbolizer *s, uint32_t index)
 {
 	return image_table_get(s->input->images, index);
@@ -355,13 +357,20 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 	return SYMBOL_NO_FILE;
 }
 
-/*
- * pprof takes the first mapping for the main program. Without a given path it is the program with
- * the most samples at the leaf, libraries only when there is nothing else.
- */
-static void choose_main_mapping(struct symbolizer *s)
+static bool is_program(const struct image *image)
 {
-	struct profile *profile = s->input->profile;
+	return image->kind == IMAGE_FILE && !strstr(image->path, ".so");
+}
+
+static bool is_main(const struct symbolizer *s, const struct image *image)
+{
+	const char *main_path = s->input->main_path;
+	return image->kind == IMAGE_FILE && main_path && strcmp(image->path, main_path) == 0;
+}
+
+/* Samples at the leaf, by mapping. */
+static uint64_t *weigh_mappings(const struct profile *profile)
+{
 	uint64_t *weights = mem_zalloc(profile->mappings.n + 1, sizeof(*weights));
 	for (uint32_t i = 0; i < profile->samples.n; i++) {
 		uint32_t stack = profile->samples.items[i].stack;
@@ -371,24 +380,83 @@ static void choose_main_mapping(struct symbolizer *s)
 		weights[profile->locations.items[location].mapping] +=
 			(uint64_t)profile_values(profile, i)[0];
 	}
+	return weights;
+}
+
+/* The given program, else the one with the most samples at the leaf, else a library. */
+static uint32_t find_main_mapping(const struct symbolizer *s)
+{
+	const struct profile *profile = s->input->profile;
+	uint64_t *weights = weigh_mappings(profile);
 	uint32_t best = PROFILE_NONE;
 	bool is_best_program = false;
 	for (uint32_t m = 0; m < profile->mappings.n; m++) {
 		const struct image *image = get_image(s, s->mapping_images[m]);
 		if (image->kind != IMAGE_FILE)
 			continue;
-		if (s->input->main_path && strcmp(image->path, s->input->main_path) == 0) {
+		if (is_main(s, image)) {
 			best = m;
 			break;
 		}
-		bool is_program = !strstr(image->path, ".so");
-		if (best == PROFILE_NONE || (is_program && !is_best_program) ||
-		    (is_program == is_best_program && weights[m] > weights[best])) {
+		if (best == PROFILE_NONE || (is_program(image) && !is_best_program) ||
+		    (is_program(image) == is_best_program && weights[m] > weights[best])) {
 			best = m;
-			is_best_program = is_program;
+			is_best_program = is_program(image);
 		}
 	}
 	mem_free(weights);
+	return best;
+}
+
+/* Of what was mapped: the given program, else the only one there is; NO_IMAGE otherwise. */
+static uint32_t find_unsampled_program(const struct symbolizer *s)
+{
+	uint32_t found = NO_IMAGE;
+	size_t n_programs = 0;
+	for (uint32_t i = 0; i < s->input->images->n; i++) {
+		const struct image *image = get_image(s, i);
+		if (is_main(s, image))
+			return i;
+		if (!is_program(image) || image->canonical != i)
+			continue;
+		found = i;
+		n_programs++;
+	}
+	return n_programs == 1 ? found : NO_IMAGE;
+}
+
+/* As if its first executable segment had a sample. */
+static uint32_t place_program(struct symbolizer *s, uint32_t image_index)
+{
+	struct image *image = get_image(s, image_index);
+	size_t n = 0;
+	image_open(image, s->input->source, s->input->cache);
+	const struct load_segment *segments =
+		image->module ? module_segments(image->module, &n) : NULL;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t address = segments[i].file_offset;
+		if (segments[i].is_executable)
+			return place_in_segment(s, image_index, image->module, &segments[i],
+						&address);
+	}
+	return place_in_file(s, image_index);
+}
+
+/*
+ * pprof takes the first mapping for the main program, so that one comes first, and also when all of
+ * its samples lie in libraries or the kernel (FR-88).
+ */
+static void choose_main_mapping(struct symbolizer *s)
+{
+	struct profile *profile = s->input->profile;
+	uint32_t best = find_main_mapping(s);
+	const struct image *image =
+		best == PROFILE_NONE ? NULL : get_image(s, s->mapping_images[best]);
+	bool is_wanted = image && (s->input->main_path ? is_main(s, image) : is_program(image));
+	uint32_t program = is_wanted || !profile->samples.n ? NO_IMAGE : find_unsampled_program(s);
+	if (program != NO_IMAGE &&
+	    (!image || !is_program(image) || is_main(s, get_image(s, program))))
+		best = place_program(s, program);
 	if (best != PROFILE_NONE)
 		profile_set_main_mapping(profile, best);
 }
