@@ -364,8 +364,9 @@ struct error *event_attr_parse(const char *text, const struct event_attr_host *h
 	for (const char *p = text;;) {
 		size_t n = strcspn(p, ",");
 		if (n == 0 || n >= EVENT_ATTR_MAX_NAME)
-			return error_number(error_new(ERROR_USAGE, "events %.200s: a name is %s",
-						      text, n ? "too long" : "empty"),
+			return error_number(error_new(ERROR_USAGE,
+						      "event list \"%.200s\": a name is %s", text,
+						      n ? "too long" : "empty"),
 					    105);
 		if (out->n == EVENT_ATTR_MAX_EVENTS)
 			return error_number(error_new(ERROR_LIMIT, "more than %d events",

@@ -75,6 +75,7 @@ struct record_options {
 	struct conversion_options conversion;
 	struct collector_live_options live;
 	pid_t *pids;
+	char *events;
 	const char *output, *processes;
 	uint64_t duration_ns;
 	bool is_all, has_frequency;
@@ -98,6 +99,17 @@ static struct error *add_pids(struct record_options *record, const char *list)
 	}
 	record->live.pids = record->pids;
 	record->live.n_pids = n;
+	return NULL;
+}
+
+/* Given several times, they are one list, as in perf. */
+static struct error *add_events(struct record_options *record, const char *list)
+{
+	char *all =
+		record->events ? mem_format("%s,%s", record->events, list) : mem_copy_string(list);
+	mem_free(record->events);
+	record->events = all;
+	record->live.events = all;
 	return NULL;
 }
 
@@ -152,8 +164,7 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_PERIOD:
 		return cli_parse_number("--count", value, 1, INT64_MAX, &record->live.period);
 	case OPTION_EVENT:
-		record->live.events = value;
-		break;
+		return add_events(record, value);
 	case OPTION_DURATION:
 		return cli_parse_duration("--duration", value, &record->duration_ns);
 	case OPTION_OUTPUT:
@@ -707,6 +718,12 @@ static int exit_code_of(struct session *session, struct error *err)
 	return is_cancelled && recording->signal ? EXIT_CODE_SIGNAL + recording->signal : exit_code;
 }
 
+static void free_options(struct record_options *record)
+{
+	mem_free(record->pids);
+	mem_free(record->events);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_options record_options = {.output = default_output};
@@ -715,7 +732,7 @@ int cmd_record(int argc, char **argv)
 	struct cli cli;
 	int exit_code;
 	if (!cli_read(&cmd_record_spec, argc, argv, &record_options, &cli, &exit_code)) {
-		mem_free(record_options.pids);
+		free_options(&record_options);
 		return exit_code;
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
@@ -731,6 +748,6 @@ int cmd_record(int argc, char **argv)
 	interruption_close();
 	close_session(&session);
 	mem_free(executable);
-	mem_free(record_options.pids);
+	free_options(&record_options);
 	return exit_code;
 }

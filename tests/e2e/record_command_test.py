@@ -393,6 +393,15 @@ def test_a_clock_is_not_counted_below_what_it_can():
     assert profile.total("cpu") == least_ns * profile.total(), (profile.total("cpu"), profile.total())
 
 
+def test_events_of_several_options_are_one_list():
+    run("record", "-e", "cpu-clock", "-e", "page-faults,context-switches", "-F", "999", "-o", out("e.pb.gz"), "--",
+        *burn_command(100000), check=0)
+    kinds = [kind for kind, _ in Profile(out("e.pb.gz")).types]
+    assert [kind for kind in kinds if kind.endswith("_samples")] == [
+        "cpu_clock_samples", "page_faults_samples", "context_switches_samples"], kinds
+    assert 'event list ",": a name is empty' in run("record", "-e", ",", "--", "true", check=2).stderr
+
+
 def test_too_few_descriptors_are_said():
     done = subprocess.run(["sh", "-c", 'ulimit -n 10; exec "$0" record -a -d 0.1 -o "$1"', binary, out("few.pb.gz")],
                           capture_output=True, text=True)
