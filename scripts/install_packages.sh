@@ -5,12 +5,12 @@
 set -eu
 
 build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev liblzma-dev libxxhash-dev libpcre2-dev
-	libiberty-dev libcap-dev libseccomp-dev libpfm4-dev"
+	libiberty-dev libcap-dev libseccomp-dev libpfm4-dev libdebuginfod-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
-# elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
+# debuginfod: a server of Debian's; elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
 test="libcmocka-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler linux-perf golang-go elfutils
 	binutils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev lld-14 stress-ng python3
-	libcap2-bin mandoc"
+	libcap2-bin mandoc debuginfod dwz"
 
 case "${1-}" in
 build) wanted=$build ;;
