@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "symcache/content_id.h"
+#include "symcache/file_places.h"
 #include "symcache/mini_debug.h"
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
@@ -35,6 +36,7 @@ struct candidate {
 	const char *root; /* as for path_open */
 	const char *path;
 	bool is_process_link; /* map_files or exe: what the process has, whatever its path */
+	const struct file_place *place; /* where it was looked for by build-id; NULL = by path */
 };
 
 struct opening {
@@ -174,13 +176,12 @@ static bool is_unchanged(const struct module *module)
 	return true;
 }
 
-static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
+/* Takes fd, of the file at the candidate's place. */
+static enum module_state take_file(struct opening *opening, const struct candidate *candidate,
+				   int taken)
 {
 	struct module *module = opening->module;
-	CLEANUP(cleanup_fd) int fd = -1;
-	int errno_value = path_open(candidate->root, candidate->path, &fd);
-	if (errno_value)
-		return state_of_errno(errno_value);
+	CLEANUP(cleanup_fd) int fd = taken;
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return MODULE_NOT_FOUND;
@@ -211,6 +212,19 @@ static enum module_state try_candidate(struct opening *opening, const struct can
 	error_free(err);
 	file_map_close(&map);
 	return state;
+}
+
+static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	int errno_value = path_open(candidate->root, candidate->path, &fd);
+	if (errno_value)
+		return state_of_errno(errno_value);
+	if (candidate->place && !file_places_may_use(candidate->place, fd))
+		return MODULE_DENIED;
+	int taken = fd;
+	fd = -1;
+	return take_file(opening, candidate, taken);
 }
 
 /* Keeps the best state so far; true when the search is over. */
@@ -256,6 +270,25 @@ static bool is_file_path(const char *path)
 	return true;
 }
 
+/* What was found on the way stands, unless one of these is the file. */
+static void open_by_build_id(struct opening *opening)
+{
+	struct module *module = opening->module;
+	const struct symcache_config *config = opening->config;
+	enum module_state state = module->state;
+	struct file_place_list list;
+	file_places_list(config->places, config->debug_roots, &module->build_id, true, &list);
+	for (size_t i = 0; i < list.n && !module->has_image; i++) {
+		const struct file_place *place = &list.items[i];
+		const struct candidate candidate = {.path = place->path, .place = place};
+		module->state = MODULE_NOT_FOUND;
+		(void)try_next(opening, &candidate);
+	}
+	file_place_list_fini(&list);
+	if (!module->has_image)
+		module->state = state;
+}
+
 static void open_file(struct opening *opening)
 {
 	struct module *module = opening->module;
@@ -265,12 +298,16 @@ static void open_file(struct opening *opening)
 	module->state = MODULE_NOT_FOUND;
 	if (config->is_live && may_be_mapped && open_through_process(opening))
 		return;
-	if (!is_file) {
+	bool has_id = build_id_is_set(&module->build_id);
+	if (!is_file && (*module->path || !has_id)) {
 		module->state = MODULE_NO_FILE;
 		return;
 	}
-	struct candidate here = {.root = config->sysroot, .path = module->path};
-	(void)try_next(opening, &here);
+	const struct candidate here = {.root = config->sysroot, .path = module->path};
+	if (is_file && try_next(opening, &here))
+		return;
+	if (has_id)
+		open_by_build_id(opening);
 }
 
 static void open_vdso(struct opening *opening)
@@ -344,6 +381,7 @@ void module_free(struct module *module)
 		debug_file_close(module->debug);
 	mem_free(module->debug);
 	elf_image_fini(&module->image);
+	mem_free(module->fetch);
 	mem_free(module->opened_path);
 	mem_free(module->path);
 	mem_free(module);
@@ -411,6 +449,7 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		.path = module->path,
 		.target_root = target_root,
 		.roots = config->debug_roots,
+		.places = config->places,
 	};
 	module->debug = mem_zalloc(1, sizeof(*module->debug));
 	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
@@ -468,20 +507,42 @@ static struct build_id symtab_id(const struct module *module)
 	return extend_id(id, names.next, cursor_left(&names));
 }
 
-static void build_symbols(struct module *module, const struct symcache_config *config,
-			  struct symbol_supply *supply, const char *target_root,
-			  enum symbol_quality quality)
+enum { PROCESS_ROOT_BYTES = 64 };
+
+/* Where the target's own paths begin; NULL = where ours do. */
+static const char *target_root_of(const struct module *module, const struct symcache_config *config,
+				  char process_root[PROCESS_ROOT_BYTES])
 {
+	if (!config->is_live || module->pid <= 0)
+		return config->sysroot;
+	snprintf(process_root, PROCESS_ROOT_BYTES, "/proc/%d/root", module->pid);
+	return process_root;
+}
+
+static struct side_file_places side_places(const struct module *module,
+					   const struct symcache_config *config,
+					   const char *target_root)
+{
+	return (struct side_file_places){
+		.binary_path = module->path,
+		.debug_path = module->debug->is_open ? module->debug->path : NULL,
+		.target_root = target_root,
+		.roots = config->debug_roots,
+		.caches = config->places,
+		.owner = module->owner,
+	};
+}
+
+static void build_symbols(struct module *module, const struct symcache_config *config,
+			  struct symbol_supply *supply, enum symbol_quality quality)
+{
+	char process_root[PROCESS_ROOT_BYTES];
 	struct symbol_order order = {
 		.id = module->symbols_id,
 		.quality = quality,
 		.binary_fd = open_binary(module),
 		.debug_fd = -1,
-		.places = {.binary_path = module->path,
-			   .debug_path = module->debug->is_open ? module->debug->path : NULL,
-			   .target_root = target_root,
-			   .roots = config->debug_roots,
-			   .owner = module->owner},
+		.places = side_places(module, config, target_root_of(module, config, process_root)),
 	};
 	if (order.binary_fd < 0) {
 		module->symbols.failure = mem_copy_string("the file cannot be opened again");
@@ -492,33 +553,86 @@ static void build_symbols(struct module *module, const struct symcache_config *c
 	symbol_supply_build(supply, &order, &module->symbols);
 }
 
-void module_ask(struct module *module, const struct symcache_config *config,
-		struct symbol_supply *supply)
+bool module_seek(struct module *module, const struct symcache_config *config,
+		 struct symbol_supply *supply)
 {
 	if (module->is_asked || !module->has_image || config->no_symbols)
-		return;
+		return false;
 	module->is_asked = true;
 	module->symbols_id = file_id(module);
 	if (check_lost(module) ||
 	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
-		return;
-	char process_root[64];
-	const char *target_root = config->sysroot;
-	if (config->is_live && module->pid > 0) {
-		snprintf(process_root, sizeof(process_root), "/proc/%d/root", module->pid);
-		target_root = process_root;
-	}
-	find_debug_file(module, config, target_root);
+		return false;
+	char process_root[PROCESS_ROOT_BYTES];
+	find_debug_file(module, config, target_root_of(module, config, process_root));
+	return true;
+}
+
+enum symbol_quality module_quality(const struct module *module)
+{
 	enum symbol_quality quality = symbol_supply_quality_of(&module->image);
-	if (module->debug->is_open) {
-		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug->image);
-		quality = of_debug > quality ? of_debug : quality;
-	}
+	if (!module->debug->is_open)
+		return quality;
+	enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug->image);
+	return of_debug > quality ? of_debug : quality;
+}
+
+void module_offer_debug_file(struct module *module, int fd, const char *path)
+{
+	(void)debug_file_offer(module->debug, &module->image, fd, path);
+}
+
+bool module_lacks_alternate(const struct module *module, const struct symcache_config *config,
+			    struct build_id *id_out)
+{
+	char process_root[PROCESS_ROOT_BYTES];
+	struct debug_alternate alternate;
+	const struct elf_image *image =
+		module->debug->is_open ? &module->debug->image : &module->image;
+	if (!debug_file_alternate(image, &alternate))
+		return false;
+	const struct side_file_places places =
+		side_places(module, config, target_root_of(module, config, process_root));
+	const struct builder_wish wish = {.kind = BUILDER_WISH_ALTERNATE,
+					  .id = alternate.id,
+					  .folder = "",
+					  .name = alternate.path};
+	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish);
+	*id_out = alternate.id;
+	return fd < 0;
+}
+
+void module_build(struct module *module, const struct symcache_config *config,
+		  struct symbol_supply *supply)
+{
+	enum symbol_quality quality = module_quality(module);
 	if (quality == SYMBOL_QUALITY_SYMTAB)
 		module->symbols_id = symtab_id(module);
-	if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
-		build_symbols(module, config, supply, target_root, quality);
+	/* Time may have passed, and files changed, since it was looked for. */
+	if (!check_lost(module) &&
+	    !symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
+		build_symbols(module, config, supply, quality);
 	debug_file_release(module->debug);
+}
+
+void module_ask(struct module *module, const struct symcache_config *config,
+		struct symbol_supply *supply)
+{
+	if (module_seek(module, config, supply))
+		module_build(module, config, supply);
+}
+
+bool module_adopt_file(struct module *module, int fd, const char *path)
+{
+	const struct symcache_config config = {0};
+	const struct module_query query = {.path = path, .build_id = module->build_id};
+	struct opening opening = {.config = &config, .query = &query, .module = module};
+	const struct candidate candidate = {.path = path};
+	enum module_state state = take_file(&opening, &candidate, fd);
+	if (!module->has_image)
+		return false;
+	module->state = state;
+	return true;
 }
 
 void module_resolve(struct module *module, const struct symcache_config *config,

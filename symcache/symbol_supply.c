@@ -14,6 +14,7 @@
 #include "symcache/builder.h"
 #include "symcache/mini_debug.h"
 #include "symcache/pclntab.h"
+#include "symcache/remote_supply.h"
 #include "symcache/store.h"
 
 #define LOG_AREA "symcache"
@@ -46,7 +47,8 @@ struct symbol_supply {
 	struct builder *builder;
 	enum symcache_demangle demangle;
 	struct pending *pending;
-	bool is_store_busy; /* its lock was held too long: not waited for again */
+	struct remote_supply *remote; /* NULL = none */
+	bool is_store_busy;	      /* its lock was held too long: not waited for again */
 	bool retries_failures;
 };
 
@@ -255,7 +257,11 @@ static void on_done(void *context, struct error *err)
 static int find_beside(void *context, const struct builder_wish *wish)
 {
 	const struct pending *pending = context;
-	return side_file_open(&pending->order.places, wish);
+	struct remote_supply *remote = pending->supply->remote;
+	int fd = side_file_open(&pending->order.places, wish);
+	if (fd < 0 && remote && wish->kind == BUILDER_WISH_ALTERNATE)
+		fd = remote_supply_find(remote, &wish->id, FETCHER_DEBUGINFO, NULL);
+	return fd;
 }
 
 static void start(struct pending *pending)
@@ -327,6 +333,26 @@ static struct pending *find_to_start(struct symbol_supply *supply)
 	while (pending && !pending->is_to_start)
 		pending = pending->next;
 	return pending;
+}
+
+const char *symbol_supply_store_path(const struct symbol_supply *supply)
+{
+	return supply->store ? store_get_path(supply->store) : NULL;
+}
+
+void symbol_supply_set_remote(struct symbol_supply *supply, struct remote_supply *remote)
+{
+	supply->remote = remote;
+}
+
+bool symbol_supply_poll(struct symbol_supply *supply)
+{
+	bool is_busy = builder_poll(supply->builder);
+	struct pending *again = find_to_start(supply);
+	if (again)
+		start(again);
+	sweep(supply);
+	return is_busy || supply->pending;
 }
 
 void symbol_supply_wait(struct symbol_supply *supply)

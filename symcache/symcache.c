@@ -7,8 +7,13 @@
 #include "base/arena.h"
 #include "base/hash_map.h"
 #include "base/mem.h"
+#include "symcache/file_places.h"
 #include "symcache/kernel_names.h"
-#include "symcache/module.h"
+#include "symcache/module_fetch.h"
+#include "symcache/server_list.h"
+
+#define LOG_AREA "symcache"
+#include "base/log.h"
 
 enum {
 	/* Files that stay mapped for their names; those after them give segments and build-id. */
@@ -36,6 +41,8 @@ struct symcache {
 	struct symcache_config config; /* with debug_roots set */
 	struct arena arena;	       /* names, identities */
 	struct symbol_supply *supply;  /* NULL with no_symbols */
+	struct remote_supply *remote;  /* NULL when nothing is to be fetched */
+	struct file_places places;
 	struct module **modules;
 	size_t n_modules, capacity;
 	size_t n_mapped;
@@ -96,6 +103,24 @@ const char *symbol_reason_text(enum symbol_reason reason)
 	return "unknown";
 }
 
+static void open_remote(struct symcache *cache)
+{
+	const struct symcache_config *config = &cache->config;
+	const struct remote_supply_config remote = {
+		.debuginfod = config->debuginfod,
+		.store_path = symbol_supply_store_path(cache->supply),
+		.max_kept_bytes =
+			(config->cache_bytes ? config->cache_bytes : SYMCACHE_DEFAULT_CACHE_BYTES) /
+			2,
+		.retry_failures = config->retry_failures,
+	};
+	struct error *err = remote_supply_new(&remote, &cache->remote);
+	if (err)
+		log_warn("nothing will be fetched reason=\"%s\"", error_text(err));
+	error_free(err);
+	symbol_supply_set_remote(cache->supply, cache->remote);
+}
+
 struct symcache *symcache_new(const struct symcache_config *config)
 {
 	struct symcache *cache = mem_zalloc(1, sizeof(*cache));
@@ -104,8 +129,12 @@ struct symcache *symcache_new(const struct symcache_config *config)
 		cache->config.debug_roots = default_debug_roots;
 	arena_init(&cache->arena, 0);
 	hash_map_init(&cache->identities);
+	file_places_init(&cache->places);
+	cache->config.places = &cache->places;
 	if (!config->no_symbols)
 		cache->supply = symbol_supply_new(&cache->config);
+	if (cache->supply && config->debuginfod)
+		open_remote(cache);
 	kernel_names_init(&cache->kernel, &cache->config, cache->supply, &cache->arena);
 	return cache;
 }
@@ -115,11 +144,13 @@ void symcache_free(struct symcache *cache)
 	if (!cache)
 		return;
 	symbol_supply_free(cache->supply);
+	remote_supply_free(cache->remote);
 	for (size_t i = 0; i < cache->n_modules; i++)
 		module_free(cache->modules[i]);
 	mem_free(cache->modules);
 	hash_map_fini(&cache->identities);
 	kernel_names_fini(&cache->kernel);
+	file_places_fini(&cache->places);
 	arena_fini(&cache->arena);
 	mem_free(cache);
 }
@@ -325,17 +356,51 @@ void symcache_resolve(struct symcache *cache, struct module *module, uint64_t sv
 	module_resolve(module, &cache->config, cache->supply, svma, out);
 }
 
+/* Builds go on meanwhile, and ask for files of theirs. */
+static void wait_for_fetches(struct symcache *cache, void (*progress)(void *, uint64_t, uint64_t),
+			     void *progress_context)
+{
+	enum { BUSY_STEP_MS = 10, STEP_MS = 200 };
+	while (!remote_supply_is_idle(cache->remote)) {
+		bool is_building = symbol_supply_poll(cache->supply);
+		remote_supply_step(cache->remote, is_building ? BUSY_STEP_MS : STEP_MS);
+		uint64_t done, all;
+		remote_supply_progress(cache->remote, &done, &all);
+		if (progress)
+			progress(progress_context, done, all);
+	}
+}
+
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context)
 {
 	if (!cache->supply)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		module_ask(modules[i], &cache->config, cache->supply);
+		if (cache->remote)
+			module_fetch_symbols(modules[i], &cache->config, cache->supply,
+					     cache->remote);
+		else
+			module_ask(modules[i], &cache->config, cache->supply);
 		if (progress)
 			progress(progress_context, i, n);
 	}
+	if (cache->remote)
+		wait_for_fetches(cache, progress, progress_context);
 	symbol_supply_wait(cache->supply);
+}
+
+void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out)
+{
+	*out = (struct symcache_fetch_report){0};
+	if (cache->remote)
+		remote_supply_get_report(cache->remote, out);
+}
+
+struct error *symcache_check_urls(const char *urls)
+{
+	struct server_list list;
+	return server_list_init(&list, urls, NULL);
 }
 
 const struct build_id *module_get_symbols_id(const struct module *module)

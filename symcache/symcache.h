@@ -17,12 +17,14 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "symcache/fetch_report.h"
 #include "symcache/jit_file.h"
 #include "symcache/store.h"
 #include "symcache/symbol_result.h"
 
 struct symcache;
 struct module;
+struct file_places;
 
 struct symcache_config {
 	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
@@ -38,10 +40,16 @@ struct symcache_config {
 	uint64_t cache_bytes;	/* 0 = SYMCACHE_DEFAULT_CACHE_BYTES */
 	bool no_cache;		/* what is built is used and forgotten */
 	bool retry_failures;	/* builds that failed lately are tried again */
+	/* Servers that files may be fetched from, by symcache_prepare alone; NULL = none. */
+	const struct symcache_debuginfod *debuginfod;
+	const struct file_places *places; /* symcache_new fills it in */
 };
 #define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 
-/* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
+/*
+ * Starts a process that reads tables of symbols, and another one when files are to be fetched, so
+ * before threads (unless no_symbols).
+ */
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
 /* Whether names were asked for at all. */
@@ -118,11 +126,16 @@ const char *const *module_debug_places(const struct module *module, size_t *n_ou
 const char *symbol_reason_text(enum symbol_reason reason);
 
 /*
- * Makes the symbols of modules ready, several at once; symcache_resolve does it one by one for the
- * others. Waits, at most a deadline for each. progress (may be NULL) gets what is done and n.
+ * Makes the symbols of modules ready, several at once, and fetches what this host lacks; symcache_
+ * resolve does it one by one for the others, and fetches nothing. Waits, at most a deadline for
+ * each. progress (may be NULL) gets what is done and n.
  */
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
+/* What came of fetching so far; all zero when nothing was to be fetched. */
+void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out);
+/* Whether that text names servers, see symcache_debuginfod; ERROR_USAGE. */
+struct error *symcache_check_urls(const char *urls) MUST_USE;
 /* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
 const char *module_failure(const struct module *module);
 /* What the store knows its symbols by, once they were asked for: begins with the build-id. */
