@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "pipeline/progress.h"
+#include "pipeline/remote_symbols.h"
 #include "pipeline/unnamed.h"
 
 const struct cli_option conversion_symbol_options[] = {
@@ -23,6 +24,8 @@ const struct cli_option conversion_symbol_options[] = {
 	{CONVERSION_NO_SYMBOLS, "no-symbols", NULL, "addresses only", 0, false},
 	{CONVERSION_DEBUG_ROOT, "debug-root", "DIR",
 	 "where separate debug files are (default\n/usr/lib/debug); may be repeated", 0, false},
+	{CONVERSION_DEBUGINFOD, "debuginfod", "[=URLS]", REMOTE_SYMBOLS_WHAT, 0, false},
+	{CONVERSION_DEBUGINFOD_WAIT, "debuginfod-wait", "TIME", REMOTE_SYMBOLS_WAIT_WHAT, 0, false},
 	{CONVERSION_VMLINUX, "vmlinux", "FILE", "kernel image with symbols", 0, false},
 	{CONVERSION_DEMANGLE, "demangle", "HOW", "full, normal (default) or none", 0, false},
 	{CONVERSION_SYMBOL_CACHE, "symbol-cache", "DIR",
@@ -151,6 +154,11 @@ struct error *conversion_options_set(struct conversion_options *options, int id,
 	case CONVERSION_NO_SYMBOL_CACHE:
 		options->symbols.no_cache = true;
 		break;
+	case CONVERSION_DEBUGINFOD:
+		options->symbols.debuginfod = &options->debuginfod;
+		return remote_symbols_set_urls(&options->debuginfod, value);
+	case CONVERSION_DEBUGINFOD_WAIT:
+		return remote_symbols_set_wait(&options->debuginfod, value);
 	case CONVERSION_DEMANGLE:
 		return parse_demangle(value, &options->symbols.demangle);
 	default:
@@ -375,6 +383,7 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 		message_warning(&cli->message, 103, "kernel names are hidden from this user", NULL);
 	warn_of_jit_files(cli, &totals->jit);
 	detail_names(cli, totals);
+	remote_symbols_state(&cli->message, conversion->cache);
 	if (conversion->has_names)
 		unnamed_state(&cli->message, profile, conversion->cache,
 			      totals->frames[SYMBOL_OTHER_KERNEL] != 0);

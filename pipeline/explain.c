@@ -95,6 +95,33 @@ static const struct explain_entry entries[] = {
 	 "on.",
 	 "perfpipe record -o FILE, in a folder where you may write"},
 
+	{'W', 501, 0, "a debuginfod server failed",
+	 "It did not answer, or with an error, or with something else than the file that was asked "
+	 "for. After three failures in a row it is left alone for ten minutes. A failure never "
+	 "counts as \"there is no such file\".",
+	 "curl -I URL/metrics from this host; perfpipe symbols fetch asks again at once"},
+	{'W', 502, 0, "libdebuginfod is missing",
+	 "Files are fetched through elfutils' client library, which is loaded only when it is "
+	 "needed.",
+	 "sudo apt-get install libdebuginfod1"},
+	{'E', 503, EXIT_CODE_USAGE, "no debuginfod server is named",
+	 "Nothing is sent to servers that were not named for the purpose: --debuginfod=URLS, or "
+	 "--debuginfod with the URLs in DEBUGINFOD_URLS, http:// or https:// each.",
+	 "perfpipe … --debuginfod=https://debuginfod.debian.net"},
+	{'W', 504, 0, "the fetcher cannot be confined",
+	 "What talks to servers does so without rights, in a process of its own; it needs seccomp, "
+	 "prctl and setuid.",
+	 "in a systemd unit: SystemCallFilter=@system-service perf_event_open seccomp"},
+	{'W', 505, 0, "the time for fetching was over",
+	 "All files that a command fetches have three minutes together.",
+	 "perfpipe … --debuginfod-wait 30m; what was fetched is kept"},
+	{'W', 506, 0, "a file was too large to fetch", "Files of more than 2 GiB are not fetched.",
+	 "install the debug symbols instead, or name their folder with --debug-root"},
+	{'E', 507, EXIT_CODE_UNAVAILABLE, "the symbols could not be fetched",
+	 "No server has a file of that build-id, or those that may have it failed. Only GNU "
+	 "build-ids of 8 bytes and more are asked for.",
+	 "readelf -n FILE shows the build-id; name other servers: --debuginfod=URLS"},
+
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
 	 "probably "

@@ -82,7 +82,8 @@ static const char *next_step(enum module_state state)
 	switch (state) {
 	case MODULE_OK:
 	case MODULE_OK_TRUSTED:
-		return "install its debug symbols, or name their folder with --debug-root";
+		return "install its debug symbols, name their folder with --debug-root, or fetch "
+		       "them with --debuginfod";
 	case MODULE_NOT_FOUND:
 		return "put the file back, or name a tree that has it with --sysroot";
 	case MODULE_DENIED:
