@@ -365,6 +365,22 @@ static void unmap_file(struct module *module)
 	module->image.name_section = 0;
 }
 
+bool module_is_foreign(const struct module *module)
+{
+	return module->owner != 0 && module->owner != geteuid();
+}
+
+bool module_is_same_binary(const struct module *a, const struct module *b)
+{
+	if (!module_is_foreign(a) && !module_is_foreign(b))
+		return true;
+	if (a->stamp.inode == b->stamp.inode && a->stamp.device == b->stamp.device)
+		return true;
+	/* What was dropped to save mappings cannot be compared, and stays by itself. */
+	return a->image.data && b->image.data && a->image.size == b->image.size &&
+	       memcmp(a->image.data, b->image.data, a->image.size) == 0;
+}
+
 void module_drop_file(struct module *module)
 {
 	unmap_file(module);
@@ -476,8 +492,7 @@ static struct build_id file_id(const struct module *module)
 {
 	const struct elf_image *image = &module->image;
 	struct build_id id = build_id_is_set(&image->build_id) ? image->build_id : module->build_id;
-	bool is_foreign = module->owner != 0 && module->owner != geteuid();
-	return is_foreign ? extend_id(id, image->data, image->size) : id;
+	return module_is_foreign(module) ? extend_id(id, image->data, image->size) : id;
 }
 
 /*

@@ -64,6 +64,13 @@ struct module *module_new(const struct symcache_config *config, const struct mod
 void module_free(struct module *module);
 /* Unmaps the file but keeps segments and build-id: no more names from it. */
 void module_drop_file(struct module *module);
+/* Whether the file belongs to somebody who is neither root nor this user. */
+bool module_is_foreign(const struct module *module);
+/*
+ * Whether two open modules of one build-id are one binary. Build-ids can be forged: where a file is
+ * foreign, it is its bytes that count.
+ */
+bool module_is_same_binary(const struct module *a, const struct module *b);
 /* The path of a record without " (deleted)"; the length is returned. */
 size_t module_path_length(const char *path);
 /*

@@ -260,13 +260,17 @@ static struct module *join_by_build_id(struct symcache *cache, const struct modu
 	struct module_query by_id = *query;
 	by_id.build_id = module->build_id;
 	struct identity *known = find_identity(cache, &by_id);
-	if (known && is_open(known->module)) {
+	bool is_known = known && is_open(known->module);
+	if (is_known && module_is_same_binary(known->module, module)) {
 		module_free(module);
 		return known->module;
 	}
 	keep_module(cache, module);
-	if (known)
+	/* Who is first with a build-id that is not his does not keep it. */
+	if (known && (!is_known || module_is_foreign(known->module)))
 		known->module = module;
+	else if (known)
+		return module;
 	else
 		add_identity(cache, &by_id, module);
 	return module;

@@ -182,6 +182,40 @@ static void padded_build_id_names_the_same_module(void **state)
 	end(&f);
 }
 
+static struct module *ask(struct fixture *f, const char *path)
+{
+	f->query.path = path;
+	set_inode(&f->query, path);
+	return symcache_module(f->cache, &f->query);
+}
+
+static void module_with_a_foreign_file_s_build_id_is_one_by_itself(void **state)
+{
+	(void)state;
+	enum { STRANGER = 61234 };
+	struct fixture f;
+	if (geteuid() != 0)
+		skip();
+	begin(&f, &(struct symcache_config){0});
+	/* Two copies of one binary, one of them a stranger's, and what he made of its build-id. */
+	const char *own = temp_dir_path(&f.dir, "own"), *copy = temp_dir_path(&f.dir, "copy");
+	const char *forged = temp_dir_path(&f.dir, "forged"), *twin = temp_dir_path(&f.dir, "twin");
+	save_binary(own, id_old, "honest_function");
+	save_binary(twin, id_old, "honest_function");
+	save_binary(copy, id_old, "honest_function");
+	save_binary(forged, id_old, "forged_function");
+	assert_int_equal(chown(copy, STRANGER, STRANGER), 0);
+	assert_int_equal(chown(forged, STRANGER, STRANGER), 0);
+	struct module *first = ask(&f, forged), *module = ask(&f, own);
+	assert_ptr_not_equal(first, module);
+	assert_named(&f, first, "forged_function");
+	assert_named(&f, module, "honest_function");
+	assert_ptr_equal(ask(&f, copy), module);
+	assert_ptr_equal(ask(&f, twin), module);
+	assert_ptr_equal(ask(&f, forged), first);
+	end(&f);
+}
+
 /* FR-16 */
 static void module_without_build_id_gets_hash_of_its_content(void **state)
 {
@@ -511,6 +545,7 @@ int main(void)
 		cmocka_unit_test(module_without_build_id_in_record_is_known_by_its_inode),
 		cmocka_unit_test(path_alone_is_believed_only_on_request),
 		cmocka_unit_test(padded_build_id_names_the_same_module),
+		cmocka_unit_test(module_with_a_foreign_file_s_build_id_is_one_by_itself),
 		cmocka_unit_test(module_without_build_id_gets_hash_of_its_content),
 		cmocka_unit_test(same_query_gives_same_module_and_files_that_miss_are_told),
 		cmocka_unit_test(deleted_suffix_is_not_part_of_the_path),
