@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pprof writer. Small messages are built in a block on the stack and prefixed with its size;
- * samples and locations, whose size has no bound, are walked twice: once to count, once to write.
+ * long stacks, and locations, are walked twice: once to count, once to write.
  */
 #include "proto/pprof_encode.h"
 
+#include <libdeflate.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -20,13 +20,15 @@ enum {
 	FIELD_MAX = 1 + PROTOBUF_WIRE_VARINT_MAX,
 	SMALL_MESSAGE_MAX = 10 * FIELD_MAX, /* Mapping has most fields */
 	LABEL_MAX = 3 * FIELD_MAX,
-	GZIP_WINDOW_BITS = 15 + 16, /* zlib's way to ask for a gzip header, mtime 0 */
-	GZIP_MEMORY_LEVEL = 8,
+	SHORT_STACK_MAX = 1024, /* bytes of ids */
+	/* A member of gzip's; most profiles fit into one. */
+	GZIP_MEMBER_BYTES = 4 << 20,
 };
 
 struct writer {
 	uint8_t *next;
 	uint8_t *staging;
+	const uint8_t *end;	   /* of staging */
 	pprof_encode_sink_fn sink; /* NULL: only count */
 	void *context;
 	uint64_t n_bytes; /* flushed */
@@ -49,7 +51,7 @@ static void flush(struct writer *w)
 
 static inline void make_room(struct writer *w, size_t n)
 {
-	if (UNLIKELY((size_t)(w->staging + STAGING_BYTES - w->next) < n))
+	if (UNLIKELY((size_t)(w->end - w->next) < n))
 		flush(w);
 }
 
@@ -58,7 +60,7 @@ static void put_bytes(struct writer *w, const void *bytes, size_t n)
 	const uint8_t *p = bytes;
 	while (n) {
 		make_room(w, 1);
-		size_t room = (size_t)(w->staging + STAGING_BYTES - w->next);
+		size_t room = (size_t)(w->end - w->next);
 		size_t part = n < room ? n : room;
 		memcpy(w->next, p, part);
 		w->next += part;
@@ -157,7 +159,7 @@ static void prepare_labels(struct writer *w, const struct profile *profile, uint
 }
 
 /* Varints of a stack's location ids, leaf first. */
-static inline size_t stack_bytes(const struct profile_stack_node *nodes, uint32_t stack)
+static size_t stack_bytes(const struct profile_stack_node *nodes, uint32_t stack)
 {
 	size_t total = 0;
 	for (uint32_t node = stack; node; node = nodes[node].parent)
@@ -165,18 +167,25 @@ static inline size_t stack_bytes(const struct profile_stack_node *nodes, uint32_
 	return total;
 }
 
-static void put_stack(struct writer *w, const struct profile_stack_node *nodes, uint32_t stack,
-		      size_t body)
+static void put_long_stack(struct writer *w, const struct profile_stack_node *nodes, uint32_t stack)
 {
-	put_header(w, PPROF_SAMPLE_LOCATION_ID, body);
-	bool fits = body <= STAGING_BYTES;
-	if (fits)
-		make_room(w, body);
 	for (uint32_t node = stack; node; node = nodes[node].parent) {
-		if (!fits)
-			make_room(w, PROTOBUF_WIRE_VARINT_MAX);
+		make_room(w, PROTOBUF_WIRE_VARINT_MAX);
 		w->next = protobuf_wire_put(w->next, (uint64_t)nodes[node].location + 1);
 	}
+}
+
+/* The same into ids, while there is room for one more; NULL when it ran out. */
+static uint8_t *put_short_stack(uint8_t ids[SHORT_STACK_MAX],
+				const struct profile_stack_node *nodes, uint32_t stack)
+{
+	uint8_t *p = ids;
+	for (uint32_t node = stack; node; node = nodes[node].parent) {
+		if (p > ids + SHORT_STACK_MAX - PROTOBUF_WIRE_VARINT_MAX)
+			return NULL;
+		p = protobuf_wire_put(p, (uint64_t)nodes[node].location + 1);
+	}
+	return p;
 }
 
 static void put_zeros(struct writer *w, uint32_t n)
@@ -197,14 +206,21 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 	uint32_t n_zeros = profile->sample_types.n - n_values; /* before and behind the row */
 
 	prepare_labels(w, profile, sample->label_set);
-	size_t stack = stack_bytes(nodes, sample->stack);
+	/* Walked once: nodes are far apart, a cache miss each. */
+	uint8_t ids[SHORT_STACK_MAX];
+	const uint8_t *ids_end = put_short_stack(ids, nodes, sample->stack);
+	size_t stack = ids_end ? (size_t)(ids_end - ids) : stack_bytes(nodes, sample->stack);
 	size_t row = n_zeros;
 	for (uint32_t i = 0; i < n_values; i++)
 		row += protobuf_wire_varint_bytes((uint64_t)values[i]);
 	put_header(w, PPROF_PROFILE_SAMPLE,
 		   (stack ? message_bytes(stack) : 0) + message_bytes(row) + w->labels_bytes);
 	if (stack)
-		put_stack(w, nodes, sample->stack, stack);
+		put_header(w, PPROF_SAMPLE_LOCATION_ID, stack);
+	if (ids_end)
+		put_bytes(w, ids, stack);
+	else
+		put_long_stack(w, nodes, sample->stack);
 	put_header(w, PPROF_SAMPLE_VALUE, row);
 	put_zeros(w, n_before);
 	for (uint32_t i = 0; i < n_values; i++) {
@@ -320,15 +336,18 @@ static void put_profile(struct writer *w, const struct profile *profile)
 	flush(w);
 }
 
-static struct error *encode_raw(const struct profile *profile, pprof_encode_sink_fn sink,
-				void *context, uint64_t *n_bytes_out) MUST_USE;
-static struct error *encode_raw(const struct profile *profile, pprof_encode_sink_fn sink,
-				void *context, uint64_t *n_bytes_out)
+/* The sink gets pieces of at most staging_bytes, STAGING_BYTES or more. */
+static struct error *encode_raw(const struct profile *profile, size_t staging_bytes,
+				pprof_encode_sink_fn sink, void *context,
+				uint64_t *n_bytes_out) MUST_USE;
+static struct error *encode_raw(const struct profile *profile, size_t staging_bytes,
+				pprof_encode_sink_fn sink, void *context, uint64_t *n_bytes_out)
 {
-	CLEANUP(cleanup_mem) uint8_t *staging = mem_alloc(STAGING_BYTES);
+	CLEANUP(cleanup_mem) uint8_t *staging = mem_alloc(staging_bytes);
 	struct writer w = {
 		.next = staging,
 		.staging = staging,
+		.end = staging + staging_bytes,
 		.sink = sink,
 		.context = context,
 		.label_set = PROFILE_NONE,
@@ -341,33 +360,22 @@ static struct error *encode_raw(const struct profile *profile, pprof_encode_sink
 }
 
 struct gzip_sink {
-	z_stream stream;
+	struct libdeflate_compressor *compressor;
 	pprof_encode_sink_fn sink;
 	void *context;
-	uint8_t *block;
+	uint8_t *member;
+	size_t member_bytes;
 };
 
-static struct error *deflate_some(struct gzip_sink *gzip, const void *bytes, size_t n,
-				  int flush_mode)
-{
-	gzip->stream.next_in = (uint8_t *)bytes; /* zlib does not write to it */
-	gzip->stream.avail_in = (uInt)n;
-	do {
-		gzip->stream.next_out = gzip->block;
-		gzip->stream.avail_out = STAGING_BYTES;
-		if (deflate(&gzip->stream, flush_mode) == Z_STREAM_ERROR)
-			return error_new(ERROR_IO, "gzip: the compressor failed");
-		size_t ready = STAGING_BYTES - gzip->stream.avail_out;
-		struct error *err = ready ? gzip->sink(gzip->context, gzip->block, ready) : NULL;
-		if (err)
-			return err;
-	} while (!gzip->stream.avail_out);
-	return NULL;
-}
-
+/* Each piece becomes a member; gzip's format takes members in a row for one stream. */
 static struct error *gzip_write(void *context, const void *bytes, size_t n)
 {
-	return deflate_some(context, bytes, n, Z_NO_FLUSH);
+	const struct gzip_sink *gzip = context;
+	size_t size = libdeflate_gzip_compress(gzip->compressor, bytes, n, gzip->member,
+					       gzip->member_bytes);
+	if (!size)
+		return error_new(ERROR_IO, "gzip: the compressor failed");
+	return gzip->sink(gzip->context, gzip->member, size);
 }
 
 struct error *pprof_encode(const struct profile *profile,
@@ -375,17 +383,17 @@ struct error *pprof_encode(const struct profile *profile,
 			   void *context)
 {
 	if (!options->gzip_level)
-		return encode_raw(profile, sink, context, NULL);
-	CLEANUP(cleanup_mem) uint8_t *block = mem_alloc(STAGING_BYTES);
-	struct gzip_sink gzip = {.sink = sink, .context = context, .block = block};
-	if (deflateInit2(&gzip.stream, options->gzip_level, Z_DEFLATED, GZIP_WINDOW_BITS,
-			 GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+		return encode_raw(profile, STAGING_BYTES, sink, context, NULL);
+	struct gzip_sink gzip = {.sink = sink, .context = context};
+	gzip.compressor = libdeflate_alloc_compressor(options->gzip_level);
+	if (!gzip.compressor)
 		return error_new(ERROR_UNSUPPORTED, "gzip: level %d is not possible",
 				 options->gzip_level);
-	struct error *err = encode_raw(profile, gzip_write, &gzip, NULL);
-	if (!err)
-		err = deflate_some(&gzip, NULL, 0, Z_FINISH);
-	deflateEnd(&gzip.stream);
+	gzip.member_bytes = libdeflate_gzip_compress_bound(gzip.compressor, GZIP_MEMBER_BYTES);
+	gzip.member = mem_alloc(gzip.member_bytes);
+	struct error *err = encode_raw(profile, GZIP_MEMBER_BYTES, gzip_write, &gzip, NULL);
+	mem_free(gzip.member);
+	libdeflate_free_compressor(gzip.compressor);
 	return err;
 }
 
@@ -415,6 +423,6 @@ struct error *pprof_encode_buf(const struct profile *profile,
 uint64_t pprof_encode_count_bytes(const struct profile *profile)
 {
 	uint64_t n_bytes = 0;
-	error_free(encode_raw(profile, NULL, NULL, &n_bytes));
+	error_free(encode_raw(profile, STAGING_BYTES, NULL, NULL, &n_bytes));
 	return n_bytes;
 }

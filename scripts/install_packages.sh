@@ -4,8 +4,8 @@
 # "test" contains "build". Nothing is asked, and apt is left alone when all are there.
 set -eu
 
-build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev liblzma-dev libxxhash-dev libpcre2-dev
-	libiberty-dev libcap-dev libseccomp-dev libpfm4-dev libdebuginfod-dev"
+build="build-essential cmake ninja-build pkg-config zlib1g-dev libdeflate-dev libzstd-dev liblzma-dev libxxhash-dev
+	libpcre2-dev libiberty-dev libcap-dev libseccomp-dev libpfm4-dev libdebuginfod-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # debuginfod: a server of Debian's; elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
 test="libcmocka-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler linux-perf golang-go elfutils
