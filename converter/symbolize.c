@@ -162,6 +162,17 @@ static bool is_same_release(const struct perf_source_info *source)
 	       strcmp(source->arch, here.machine) == 0;
 }
 
+static bool has_kernel_addresses(const struct symbolize_input *input)
+{
+	const struct profile *profile = input->profile;
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		const struct location location = location_of_profile(&profile->locations.items[i]);
+		if (image_table_get(input->images, location.image)->kind == IMAGE_KERNEL)
+			return true;
+	}
+	return false;
+}
+
 static void open_kernel(const struct symbolize_input *input)
 {
 	const struct kernel_space *kernel = input->kernel;
@@ -175,6 +186,7 @@ static void open_kernel(const struct symbolize_input *input)
 		.text_start =
 			kernel->text_page_offset ? kernel->text_page_offset : kernel->text_start,
 		.relocation_symbol = kernel->relocation_symbol,
+		.has_addresses = has_kernel_addresses(input),
 	};
 	symcache_kernel(input->cache, &query);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "symcache/symtab_source.h"
 
 #define LOG_AREA "symcache"
@@ -35,6 +36,7 @@ void kernel_names_fini(struct kernel_names *names)
 		kallsyms_fini(&names->kallsyms);
 	close_vmlinux(names);
 	symbol_texts_fini(&names->kallsyms_texts);
+	mem_free(names->fetched);
 	*names = (struct kernel_names){0};
 }
 
@@ -101,6 +103,8 @@ static bool open_vmlinux(struct kernel_names *names, const struct symcache_confi
 		.path = config->vmlinux,
 		.sysroot = config->sysroot,
 		.roots = config->debug_roots,
+		.places = config->places,
+		.fetched = names->fetched,
 	};
 	if (names->has_vmlinux && !build_id_equal(&names->vmlinux.image.build_id, build_id))
 		close_vmlinux(names);
@@ -151,6 +155,7 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 	if ((query->is_this_host || may_be_host) && !build_id_is_set(wanted))
 		wanted = &host;
 	names->reason = SYMBOL_FOUND;
+	names->lacking = (struct build_id){0};
 	if (may_use_kallsyms && select_kallsyms(names, query, config->kallsyms)) {
 		select_lines(names, config, query, wanted);
 		return;
@@ -158,12 +163,20 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 	wanted = query->is_this_host ? wanted : &query->build_id;
 	if (select_vmlinux(names, config, query, wanted))
 		return;
+	if (!names->has_vmlinux && !config->vmlinux)
+		names->lacking = *wanted;
 	if (!may_use_kallsyms)
 		names->reason = SYMBOL_OTHER_KERNEL;
 	else if (names->has_kallsyms && (names->kallsyms.is_hidden || !query->text_start))
 		names->reason = SYMBOL_HIDDEN;
 	else
 		names->reason = SYMBOL_NO_FILE;
+}
+
+void kernel_names_set_fetched(struct kernel_names *names, const char *path)
+{
+	mem_free(names->fetched);
+	names->fetched = mem_copy_string(path);
 }
 
 static void ask_for_symbols(struct kernel_names *names)

@@ -34,6 +34,8 @@ struct kernel_names {
 	bool has_lines;	       /* uses_kallsyms, and the vmlinux has DWARF */
 	uint64_t lines_offset; /* address in the vmlinux = address in kallsyms + lines_offset */
 	struct symbol_texts kallsyms_texts;
+	char *fetched;		 /* path of a vmlinux that came from elsewhere; NULL = none */
+	struct build_id lacking; /* whose vmlinux would give names; empty = none would */
 };
 
 /*
@@ -45,6 +47,8 @@ void kernel_names_init(struct kernel_names *names, const struct symcache_config 
 void kernel_names_fini(struct kernel_names *names);
 void kernel_names_select(struct kernel_names *names, const struct symcache_config *config,
 			 const struct kernel_query *query);
+/* Another place for the vmlinux that was lacking; to be followed by kernel_names_select. */
+void kernel_names_set_fetched(struct kernel_names *names, const char *path);
 void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct symbol_result *out,
 			  const char **module_name_out);
 struct build_id kernel_names_host_build_id(void);

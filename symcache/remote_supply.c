@@ -124,13 +124,6 @@ bool remote_supply_may_ask(const struct build_id *id)
 	return id->kind == BUILD_ID_GNU && id->size >= ID_MIN_BYTES && id->size <= ID_MAX_BYTES;
 }
 
-int remote_supply_find(struct remote_supply *supply, const struct build_id *id,
-		       enum fetcher_kind kind, char **path_out)
-{
-	return remote_supply_may_ask(id) ? fetch_folder_find(supply->folder, id, kind, path_out)
-					 : -1;
-}
-
 /* Records pad build-ids to 20 bytes, which no file's own has. */
 static struct build_id without_padding(struct build_id id)
 {
@@ -145,6 +138,14 @@ static struct build_id without_padding(struct build_id id)
 		}
 	}
 	return id;
+}
+
+int remote_supply_find(struct remote_supply *supply, const struct build_id *id,
+		       enum fetcher_kind kind, char **path_out)
+{
+	const struct build_id key = without_padding(*id);
+	return remote_supply_may_ask(id) ? fetch_folder_find(supply->folder, &key, kind, path_out)
+					 : -1;
 }
 
 bool remote_supply_is_idle(const struct remote_supply *supply)

@@ -3,6 +3,7 @@
 #include "symcache/symcache.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/hash_map.h"
@@ -48,6 +49,7 @@ struct symcache {
 	size_t n_mapped;
 	struct hash_map identities; /* hash → struct identity */
 	struct kernel_names kernel;
+	struct kernel_query kernel_query; /* the last one */
 };
 
 static const char *const default_debug_roots[] = {"/usr/lib/debug", NULL};
@@ -375,6 +377,23 @@ static void wait_for_fetches(struct symcache *cache, void (*progress)(void *, ui
 	}
 }
 
+static void on_kernel(void *context, int fd, const char *path)
+{
+	struct symcache *cache = context;
+	if (fd < 0)
+		return;
+	close(fd);
+	kernel_names_set_fetched(&cache->kernel, path);
+	kernel_names_select(&cache->kernel, &cache->config, &cache->kernel_query);
+}
+
+static void fetch_kernel(struct symcache *cache)
+{
+	const struct build_id *id = &cache->kernel.lacking;
+	if (cache->kernel_query.has_addresses && build_id_is_set(id))
+		remote_supply_want(cache->remote, id, FETCHER_DEBUGINFO, on_kernel, cache);
+}
+
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context)
 {
@@ -389,8 +408,10 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 		if (progress)
 			progress(progress_context, i, n);
 	}
-	if (cache->remote)
+	if (cache->remote) {
+		fetch_kernel(cache);
 		wait_for_fetches(cache, progress, progress_context);
+	}
 	symbol_supply_wait(cache->supply);
 }
 
@@ -419,6 +440,7 @@ const char *module_failure(const struct module *module)
 
 void symcache_kernel(struct symcache *cache, const struct kernel_query *query)
 {
+	cache->kernel_query = *query;
 	kernel_names_select(&cache->kernel, &cache->config, query);
 }
 

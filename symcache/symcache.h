@@ -154,9 +154,13 @@ struct kernel_query {
 				 a build-id, when the relocation symbol lies where it lay */
 	uint64_t text_start;  /* recorded address of relocation_symbol, 0 when unknown */
 	const char *relocation_symbol; /* "_text" or "_stext", NULL when unknown */
+	bool has_addresses;	       /* some will be asked for: a vmlinux is worth fetching */
 };
 
-/* Chooses kallsyms or vmlinux for the queries of symcache_resolve_kernel; may be called again. */
+/*
+ * Chooses kallsyms or vmlinux for the queries of symcache_resolve_kernel; may be called again.
+ * Texts are borrowed until then, as symcache_prepare fetches a vmlinux where neither is at hand.
+ */
 void symcache_kernel(struct symcache *cache, const struct kernel_query *query);
 /* vaddr as recorded. module_name_out gets "" for the kernel itself, else e.g. "nf_tables". */
 void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symbol_result *out,

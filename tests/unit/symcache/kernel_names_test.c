@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -413,9 +414,46 @@ static void same_release_is_this_kernel_when_its_text_lies_where_it_lay(void **s
 	}
 }
 
+/*
+ * What was fetched before is used without asking; nobody listens at that port. An id that ends in
+ * zeros is taken for a padded one.
+ */
+static void vmlinux_is_fetched_when_nothing_else_gives_names(void **state)
+{
+	(void)state;
+	static const char *const no_roots[] = {NULL};
+	const struct symcache_debuginfod debuginfod = {.urls = "http://127.0.0.1:1"};
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, kernel_id);
+	f.config.vmlinux = NULL;
+	f.config.debug_roots = no_roots;
+	f.config.cache_path = f.dir.path;
+	f.config.debuginfod = &debuginfod;
+	const char *kept = temp_dir_path(&f.dir, "fetched/0909090900000000.debuginfo");
+	assert_int_equal(rename(f.vmlinux, kept), 0);
+	assert_int_equal(chmod(kept, 0600), 0);
+	assert_int_equal(chmod(temp_dir_path(&f.dir, "fetched"), 0700), 0);
+	for (int i = 0; i < 2; i++) {
+		f.query.has_addresses = i;
+		f.query.text_start = TEXT + 0x2000;
+		f.cache = symcache_new(&f.config);
+		symcache_kernel(f.cache, &f.query);
+		symcache_prepare(f.cache, NULL, 0, NULL, NULL);
+		if (i)
+			assert_name(&f, TEXT + 0x2200, "schedule", "");
+		else
+			assert_reason(&f, TEXT + 0x2200, SYMBOL_OTHER_KERNEL);
+		if (!i)
+			symcache_free(f.cache);
+	}
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vmlinux_is_fetched_when_nothing_else_gives_names),
 		cmocka_unit_test(kernel_of_this_host_is_named_by_kallsyms),
 		cmocka_unit_test(recorded_addresses_are_moved_by_what_kaslr_moved),
 		cmocka_unit_test(hidden_addresses_are_told_and_never_named),
