@@ -142,6 +142,11 @@ static void print_removed(void *context, const char *name, const char *reason)
 	symbols_print_removed(&run->print, name, reason);
 }
 
+static uint64_t max_bytes(const struct symbols_options *symbols)
+{
+	return symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES;
+}
+
 static struct error *tend(struct run *run,
 			  struct error *(*upkeep)(struct store *, const struct store_listener *,
 						  struct store_summary *))
@@ -150,6 +155,9 @@ static struct error *tend(struct run *run,
 	const struct store_listener listener = {.removed = print_removed, .context = run};
 	symbols_print_upkeep_begin(&run->print);
 	struct error *err = upkeep(run->store, &listener, &summary);
+	if (!err)
+		err = symcache_tend_fetched(store_get_path(run->store), max_bytes(run->symbols),
+					    &listener, &summary);
 	if (!err || run->print.is_json)
 		symbols_print_summary(&run->print, &summary);
 	return err;
@@ -391,7 +399,7 @@ static struct error *run(const struct symbols_options *symbols, const struct cli
 		return err;
 	const struct store_config config = {
 		.path = symbols->cache_path,
-		.max_bytes = symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES,
+		.max_bytes = max_bytes(symbols),
 		.must_exist = !makes_folder(symbols, action),
 	};
 	struct run run = {.symbols = symbols,

@@ -206,12 +206,15 @@ static bool is_expired(const struct fetch_folder *folder, const char *name)
 struct listed {
 	char name[NAME_BYTES];
 	uint64_t bytes, used_ns;
+	bool is_gone;
 };
 
 struct listing {
 	struct listed *items;
 	size_t n, capacity;
 	uint64_t bytes;
+	const struct store_listener *listener; /* NULL = none */
+	uint64_t n_removed, removed_bytes;
 };
 
 static bool is_fetched(const char *name)
@@ -247,24 +250,56 @@ static int compare_use(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* To be called once a name is gone. */
+static void note_removed(struct listing *listing, const char *name, uint64_t bytes,
+			 const char *reason)
+{
+	listing->n_removed++;
+	listing->removed_bytes += bytes;
+	log_debug("fetched file removed name=%s bytes=%" PRIu64 " reason=\"%s\"", name, bytes,
+		  reason);
+	if (!listing->listener)
+		return;
+	char shown[NAME_BYTES + sizeof(folder_name) + 1];
+	snprintf(shown, sizeof(shown), "%s/%s", folder_name, name);
+	listing->listener->removed(listing->listener->context, shown, reason);
+}
+
+/* keep stays (NULL = none). */
 static void evict(const struct fetch_folder *folder, struct listing *listing, const char *keep)
 {
 	if (listing->n)
 		qsort(listing->items, listing->n, sizeof(*listing->items), compare_use);
 	for (size_t i = 0; i < listing->n && listing->bytes > folder->config.max_bytes; i++) {
-		const struct listed *item = &listing->items[i];
+		struct listed *item = &listing->items[i];
 		if ((keep && strcmp(item->name, keep) == 0) ||
 		    unlinkat(folder->fd, item->name, 0) < 0)
 			continue;
+		item->is_gone = true;
 		listing->bytes -= item->bytes;
-		log_debug("fetched file evicted name=%s bytes=%" PRIu64, item->name, item->bytes);
+		note_removed(listing, item->name, item->bytes,
+			     "what was fetched was over its bound");
 	}
 }
 
-/* Removes what is left over, expired, or over the bound; keep stays (NULL = none). */
-static void collect(const struct fetch_folder *folder, const char *keep)
+static void collect_name(const struct fetch_folder *folder, const char *name,
+			 struct listing *listing)
 {
-	struct listing listing = {0};
+	bool is_ours = begins(name, work_prefix) || begins(name, new_prefix);
+	if (is_ours && is_left_over(folder, folder->fd, name)) {
+		remove_tree(folder->fd, name);
+		note_removed(listing, name, 0, "left over by a process that was killed");
+	} else if (ends(name, absent_suffix) && is_expired(folder, name)) {
+		if (unlinkat(folder->fd, name, 0) == 0)
+			note_removed(listing, name, 0, "its time is over");
+	} else if (is_fetched(name)) {
+		list_file(folder, name, listing);
+	}
+}
+
+/* Removes what is left over, expired, or over the bound; the items stay the caller's. */
+static void collect(const struct fetch_folder *folder, const char *keep, struct listing *listing)
+{
 	int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
 	if (!list) {
@@ -272,19 +307,17 @@ static void collect(const struct fetch_folder *folder, const char *keep)
 			close(fd);
 		return;
 	}
-	for (const struct dirent *entry; (entry = readdir(list));) {
-		const char *name = entry->d_name;
-		bool is_ours = begins(name, work_prefix) || begins(name, new_prefix);
-		if (is_ours && is_left_over(folder, folder->fd, name))
-			remove_tree(folder->fd, name);
-		else if (ends(name, absent_suffix) && is_expired(folder, name))
-			(void)unlinkat(folder->fd, name, 0);
-		else if (is_fetched(name))
-			list_file(folder, name, &listing);
-	}
+	for (const struct dirent *entry; (entry = readdir(list));)
+		collect_name(folder, entry->d_name, listing);
 	closedir(list);
 	if (folder->config.max_bytes)
-		evict(folder, &listing, keep);
+		evict(folder, listing, keep);
+}
+
+static void tidy(const struct fetch_folder *folder, const char *keep)
+{
+	struct listing listing = {0};
+	collect(folder, keep, &listing);
 	mem_free(listing.items);
 }
 
@@ -341,7 +374,8 @@ static struct error *open_temporary(struct fetch_folder *folder)
 	return NULL;
 }
 
-struct error *fetch_folder_open(const struct fetch_folder_config *config, struct fetch_folder **out)
+static struct error *open_quietly(const struct fetch_folder_config *config,
+				  struct fetch_folder **out)
 {
 	struct fetch_folder *folder = mem_zalloc(1, sizeof(*folder));
 	folder->config = *config;
@@ -354,9 +388,16 @@ struct error *fetch_folder_open(const struct fetch_folder_config *config, struct
 		fetch_folder_close(folder);
 		return err;
 	}
-	collect(folder, NULL);
 	*out = folder;
 	return NULL;
+}
+
+struct error *fetch_folder_open(const struct fetch_folder_config *config, struct fetch_folder **out)
+{
+	struct error *err = open_quietly(config, out);
+	if (!err)
+		tidy(*out, NULL);
+	return err;
 }
 
 void fetch_folder_close(struct fetch_folder *folder)
@@ -372,6 +413,33 @@ void fetch_folder_close(struct fetch_folder *folder)
 		(void)rmdir(folder->path);
 	mem_free(folder->path);
 	mem_free(folder);
+}
+
+struct error *fetch_folder_tend(const char *store_path, uint64_t max_bytes,
+				const struct store_listener *listener,
+				struct store_summary *summary)
+{
+	const struct fetch_folder_config config = {.store_path = store_path};
+	struct fetch_folder *folder;
+	struct listing listing = {.listener = listener};
+	CLEANUP(cleanup_mem) char *path = mem_format("%s/%s", store_path, folder_name);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return NULL;
+	struct error *err = open_quietly(&config, &folder);
+	if (err)
+		return err;
+	folder->config.max_bytes = max_bytes;
+	collect(folder, NULL, &listing);
+	fetch_folder_close(folder);
+	uint64_t n_evicted = 0;
+	for (size_t i = 0; i < listing.n; i++)
+		n_evicted += listing.items[i].is_gone;
+	summary->n_files += listing.n - n_evicted;
+	summary->bytes += listing.bytes;
+	summary->n_removed += listing.n_removed;
+	summary->removed_bytes += listing.removed_bytes;
+	mem_free(listing.items);
+	return NULL;
 }
 
 /* ---- files ---- */
@@ -521,7 +589,7 @@ struct error *fetch_folder_take(struct fetch_folder *folder, const struct fetch_
 	char absent[NAME_BYTES];
 	make_name(id, kind, absent_suffix, absent);
 	(void)unlinkat(folder->fd, absent, 0);
-	collect(folder, name);
+	tidy(folder, name);
 	return NULL;
 }
 

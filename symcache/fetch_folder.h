@@ -22,6 +22,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "symcache/fetcher_wire.h"
+#include "symcache/store.h"
 
 struct fetch_folder;
 
@@ -35,6 +36,14 @@ struct fetch_folder_config {
 struct error *fetch_folder_open(const struct fetch_folder_config *config,
 				struct fetch_folder **out) MUST_USE;
 void fetch_folder_close(struct fetch_folder *folder);
+
+/*
+ * The upkeep of store_collect, for what was fetched below that store: adds to summary, names what
+ * goes. Nothing there is no error.
+ */
+struct error *fetch_folder_tend(const char *store_path, uint64_t max_bytes,
+				const struct store_listener *listener,
+				struct store_summary *summary) MUST_USE;
 
 /* A descriptor that the caller closes, or -1. path_out (may be NULL): its path, caller frees. */
 int fetch_folder_find(struct fetch_folder *folder, const struct build_id *id,

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/hash_map.h"
 #include "base/mem.h"
+#include "symcache/fetch_folder.h"
 #include "symcache/file_places.h"
 #include "symcache/kernel_names.h"
 #include "symcache/module_fetch.h"
@@ -420,6 +421,13 @@ void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fet
 	*out = (struct symcache_fetch_report){0};
 	if (cache->remote)
 		remote_supply_get_report(cache->remote, out);
+}
+
+struct error *symcache_tend_fetched(const char *store_path, uint64_t max_bytes,
+				    const struct store_listener *listener,
+				    struct store_summary *summary)
+{
+	return fetch_folder_tend(store_path, max_bytes / 2, listener, summary);
 }
 
 struct error *symcache_check_urls(const char *urls)

@@ -134,6 +134,13 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
 /* What came of fetching so far; all zero when nothing was to be fetched. */
 void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out);
+/*
+ * What store_collect does, for fetched files below that store, which may have half of max_bytes:
+ * adds to summary.
+ */
+struct error *symcache_tend_fetched(const char *store_path, uint64_t max_bytes,
+				    const struct store_listener *listener,
+				    struct store_summary *summary) MUST_USE;
 /* Whether that text names servers, see symcache_debuginfod; ERROR_USAGE. */
 struct error *symcache_check_urls(const char *urls) MUST_USE;
 /* Why the module has no symbols; NULL unless SYMBOL_FAILED. */

@@ -275,6 +275,38 @@ static void killed_runs_leave_nothing_for_long(void **state)
 	end(&f);
 }
 
+static void count_removed(void *context, const char *name, const char *reason)
+{
+	(void)reason;
+	assert_int_equal(strncmp(name, "fetched/", 8), 0);
+	++*(unsigned *)context;
+}
+
+static void upkeep_names_and_counts_what_goes(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	unsigned n = 0;
+	const struct store_listener listener = {.removed = count_removed, .context = &n};
+	struct store_summary summary = {.n_files = 100, .bytes = 100};
+	for (uint8_t i = 0; i < 4; i++) {
+		const struct build_id id = make_id(i + 1);
+		assert_null(take(&f, &id, &id, 100 << 10));
+	}
+	assert_null(fetch_folder_tend(f.dir.path, 1 << 20, &listener, &summary));
+	assert_int_equal(summary.n_files, 104);
+	assert_int_equal(n, 0);
+	summary = (struct store_summary){0};
+	assert_null(fetch_folder_tend(f.dir.path, 300 << 10, &listener, &summary));
+	assert_int_equal(summary.n_files + summary.n_removed, 4);
+	assert_int_equal(summary.n_files, count(&f, ".debuginfo"));
+	assert_int_equal(n, summary.n_removed);
+	assert_true(summary.bytes <= 300 << 10 && summary.bytes > 0 && n > 0);
+	assert_null(fetch_folder_tend("/nosuch", 1, &listener, &summary));
+	end(&f);
+}
+
 static void folder_that_others_may_write_is_refused(void **state)
 {
 	(void)state;
@@ -319,6 +351,7 @@ int main(void)
 		cmocka_unit_test(file_ends_absence),
 		cmocka_unit_test(least_recently_used_files_go_first),
 		cmocka_unit_test(killed_runs_leave_nothing_for_long),
+		cmocka_unit_test(upkeep_names_and_counts_what_goes),
 		cmocka_unit_test(folder_that_others_may_write_is_refused),
 		cmocka_unit_test(without_store_nothing_stays),
 	};
