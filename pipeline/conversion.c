@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "pipeline/interruption.h"
 #include "pipeline/progress.h"
 #include "pipeline/remote_symbols.h"
 #include "pipeline/unnamed.h"
@@ -365,15 +366,29 @@ static void detail_names(const struct cli *cli, const struct converter_totals *t
 	}
 }
 
+/* Naming addresses, which a signal shortens in record: what is on servers stays there. */
+struct naming {
+	struct progress progress;
+	struct symcache *cache;
+	int signal; /* that had come before */
+};
+
+static void note_naming(void *context, uint64_t done, uint64_t total)
+{
+	struct naming *naming = context;
+	progress_update(&naming->progress, done, total);
+	if (interruption_signal() != naming->signal)
+		symcache_cancel_fetches(naming->cache);
+}
+
 struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
 				struct pipeline_losses losses, struct profile **out)
 {
-	struct progress progress;
-	progress_begin(&progress, cli->has_progress, PROGRESS_COUNT, "naming addresses");
+	struct naming naming = {.cache = conversion->cache, .signal = interruption_signal()};
+	progress_begin(&naming.progress, cli->has_progress, PROGRESS_COUNT, "naming addresses");
 	struct profile *profile;
-	struct error *err =
-		converter_finish(conversion->converter, progress_update, &progress, &profile);
-	progress_end(&progress);
+	struct error *err = converter_finish(conversion->converter, note_naming, &naming, &profile);
+	progress_end(&naming.progress);
 	if (err)
 		return err;
 	const struct converter_totals *totals = converter_get_totals(conversion->converter);

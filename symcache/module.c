@@ -597,9 +597,11 @@ void module_offer_debug_file(struct module *module, int fd, const char *path)
 	(void)debug_file_offer(module->debug, &module->image, fd, path);
 }
 
-bool module_lacks_alternate(const struct module *module, const struct symcache_config *config,
+bool module_lacks_alternate(struct module *module, const struct symcache_config *config,
 			    struct build_id *id_out)
 {
+	if (check_lost(module))
+		return false;
 	char process_root[PROCESS_ROOT_BYTES];
 	struct debug_alternate alternate;
 	const struct elf_image *image =
@@ -620,13 +622,14 @@ bool module_lacks_alternate(const struct module *module, const struct symcache_c
 void module_build(struct module *module, const struct symcache_config *config,
 		  struct symbol_supply *supply)
 {
-	enum symbol_quality quality = module_quality(module);
-	if (quality == SYMBOL_QUALITY_SYMTAB)
-		module->symbols_id = symtab_id(module);
-	/* Time may have passed, and files changed, since it was looked for. */
-	if (!check_lost(module) &&
-	    !symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
-		build_symbols(module, config, supply, quality);
+	/* Time may have passed since it was looked for, and the file may have been cut. */
+	if (!check_lost(module)) {
+		enum symbol_quality quality = module_quality(module);
+		if (quality == SYMBOL_QUALITY_SYMTAB)
+			module->symbols_id = symtab_id(module);
+		if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
+			build_symbols(module, config, supply, quality);
+	}
 	debug_file_release(module->debug);
 }
 

@@ -90,7 +90,7 @@ void module_offer_debug_file(struct module *module, int fd, const char *path);
  * After module_seek: the file that dwz moved debug information to, when it is needed and not on
  * this host.
  */
-bool module_lacks_alternate(const struct module *module, const struct symcache_config *config,
+bool module_lacks_alternate(struct module *module, const struct symcache_config *config,
 			    struct build_id *id_out);
 /* For a module without file: takes fd when the file is of its build-id. */
 bool module_adopt_file(struct module *module, int fd, const char *path);

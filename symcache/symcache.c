@@ -51,6 +51,7 @@ struct symcache {
 	struct hash_map identities; /* hash → struct identity */
 	struct kernel_names kernel;
 	struct kernel_query kernel_query; /* the last one */
+	bool is_fetch_cancelled;
 };
 
 static const char *const default_debug_roots[] = {"/usr/lib/debug", NULL};
@@ -375,7 +376,14 @@ static void wait_for_fetches(struct symcache *cache, void (*progress)(void *, ui
 		remote_supply_progress(cache->remote, &done, &all);
 		if (progress)
 			progress(progress_context, done, all);
+		if (cache->is_fetch_cancelled)
+			remote_supply_cancel(cache->remote);
 	}
+}
+
+void symcache_cancel_fetches(struct symcache *cache)
+{
+	cache->is_fetch_cancelled = true;
 }
 
 static void on_kernel(void *context, int fd, const char *path)
@@ -410,6 +418,7 @@ void symcache_prepare(struct symcache *cache, struct module *const *modules, siz
 			progress(progress_context, i, n);
 	}
 	if (cache->remote) {
+		cache->is_fetch_cancelled = false;
 		fetch_kernel(cache);
 		wait_for_fetches(cache, progress, progress_context);
 	}

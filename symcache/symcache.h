@@ -132,6 +132,8 @@ const char *symbol_reason_text(enum symbol_reason reason);
  */
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
+/* For the progress of symcache_prepare: what is not fetched by now is given up. */
+void symcache_cancel_fetches(struct symcache *cache);
 /* What came of fetching so far; all zero when nothing was to be fetched. */
 void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out);
 /*

@@ -325,6 +325,25 @@ def test_recording_fetches_at_its_end():
         assert "hot" not in Profile(path("live.pb.gz")).names() and Profile(path("live.pb.gz")).total() > 10
 
 
+def test_signal_ends_fetching_and_keeps_the_recording():
+    need_sampling()
+    program = Program("signalled")
+    with Rogue() as rogue:
+        program.give(rogue)
+        process = subprocess.Popen([binary, "record", "-F", "999", "-o", path("signalled.pb.gz"), *cache("signalled"),
+                                    "--debuginfod=" + rogue.url("hang"), "--", program.stripped],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            wait_until(lambda: rogue.asked("hang"), "it asks")
+            started = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+            assert time.monotonic() - started < 3
+        finally:
+            end(process)
+        assert Profile(path("signalled.pb.gz")).total() > 10
+
+
 def test_nothing_is_sent_unless_it_is_asked_for():
     need_sampling()
     program = Program("private")
