@@ -208,9 +208,12 @@ void file_map_close(struct file_map *map)
 
 static struct error *cannot_create(int errno_value, const char *path)
 {
-	int number = errno_value == ENOSPC || errno_value == EDQUOT ? ERROR_DISK_FULL
-								    : ERROR_CANNOT_CREATE;
-	return error_number(error_errno(errno_value, "cannot create %s", path), number);
+	struct error *err = error_errno(errno_value, "cannot create %s", path);
+	if (error_get_number(err)) /* out of descriptors: the path is not to blame */
+		return err;
+	return error_number(err, errno_value == ENOSPC || errno_value == EDQUOT
+					 ? ERROR_DISK_FULL
+					 : ERROR_CANNOT_CREATE);
 }
 
 /* The number of a name that stands for an open descriptor of ours, -1 for other names. */
