@@ -385,6 +385,26 @@ def test_nothing_is_sent_unless_it_is_asked_for():
         assert len(rogue.requests) == before, rogue.requests[before:]
 
 
+def test_missing_library_is_said():
+    need_root()
+    need("unshare", "mount", "ldconfig")
+    program = Program("nolibrary")
+    listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout.splitlines()
+    library = [line.split("=> ")[1] for line in listed if "libdebuginfod.so.1" in line and "=> " in line]
+    if not library:
+        raise Skip("no libdebuginfod to hide")
+    with Rogue() as rogue:
+        program.give(rogue)
+        hide = 'mount --bind /dev/null "$0" && exec "$@"'
+        done = subprocess.run(["unshare", "-m", "sh", "-c", hide, os.path.realpath(library[0]), binary, "symbols", "fetch",
+                               program.stripped, *cache("nolibrary"), "--debuginfod=" + rogue.url("good")],
+                              capture_output=True, text=True)
+        if "unshare" in done.stderr or "mount:" in done.stderr:
+            raise Skip("no mount namespace: " + done.stderr.strip())
+        assert done.returncode == 0 and "[W502]" in done.stderr and "libdebuginfod1" in done.stderr, done.stderr
+        assert rogue.requests == [] and quality("nolibrary") == {program.id: "dynsym"}
+
+
 def test_headers_of_the_user_are_sent():
     program = Program("headers")
     secret = write(path("headers.txt"), b"X-Token: abc\n\nX-Other: d e\n")
