@@ -18,7 +18,7 @@ enum {
 	JIT_CODE_NAME_MAX_BYTES = 4096, /* longer names are cut, and end with "…" */
 };
 /* Of all lists of a converter together. */
-#define JIT_CODE_MAX_BYTES ((size_t)512 << 20)
+#define JIT_CODE_MAX_BYTES ((size_t)256 << 20)
 
 /* The line of the code from offset on, up to the next entry's. */
 struct jit_line {

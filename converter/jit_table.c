@@ -14,6 +14,8 @@ enum {
 	TAIL_BYTES = 64,
 	/* Read at one look, so that a file that grows without end delays nothing. */
 	LOOK_MAX_BYTES = 8 << 20,
+	/* Read when a process ends, which may be often. */
+	END_MAX_BYTES = 64 << 20,
 };
 
 struct map_reader {
@@ -49,6 +51,7 @@ struct jit_scope {
 	bool has_place, has_ended, has_samples;
 	struct jit_place place;
 	uint64_t next_look_ns, moment_ns;
+	uint64_t n_cut;
 	struct map_reader map;
 	struct dump_reader *dumps[JIT_SCOPE_MAX_DUMPS];
 	uint32_t n_dumps;
@@ -304,7 +307,11 @@ void jit_scope_end(struct jit_scope *scope)
 	/* Of a recording the map is read at the end; whether the process ended is no matter. */
 	if (!scope->table->source->is_live)
 		return;
-	look(scope, scope->table->latest_ns + 1, UINT64_MAX, false);
+	look(scope, scope->table->latest_ns + 1, END_MAX_BYTES, false);
+	/* What is left, but for half a line, will not be read any more. */
+	if (scope->map.file.fd >= 0 &&
+	    jit_file_size(&scope->map.file) > scope->map.offset + JIT_MAP_MAX_LINE_BYTES)
+		scope->n_cut++;
 	scope->has_ended = true;
 	close_files(scope);
 }
@@ -396,11 +403,12 @@ static uint64_t moment_length(const struct jit_table *table)
 uint64_t jit_scope_look(struct jit_scope *scope, uint64_t time_ns)
 {
 	struct jit_table *table = scope->table;
-	if (!time_ns)
-		time_ns = UINT64_MAX / 2; /* a sample without time sees what came last */
 	scope->has_samples = true;
+	/* A sample without time sees what came last. */
 	if (!table->source->is_live)
-		return recorded_moment(scope, time_ns);
+		return recorded_moment(scope, time_ns ? time_ns : UINT64_MAX);
+	if (!time_ns)
+		time_ns = table->latest_ns;
 	if (time_ns > table->latest_ns)
 		table->latest_ns = time_ns;
 	if (time_ns >= scope->next_look_ns) {
@@ -530,7 +538,7 @@ static void count(struct jit_table *table)
 		if (scope->has_samples && !scope->first_spot && scope->map.codes.n)
 			count_one(&totals->n_unmet, &totals->unmet_pid, scope);
 		totals->n_malformed += scope->map.map.n_malformed;
-		totals->n_left_out += scope->map.codes.n_left_out;
+		totals->n_left_out += scope->map.codes.n_left_out + scope->n_cut;
 		for (uint32_t i = 0; i < scope->n_dumps; i++) {
 			const struct dump_reader *reader = scope->dumps[i];
 			count_one(&totals->dumps[reader->state], &totals->dump_pids[reader->state],

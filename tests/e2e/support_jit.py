@@ -149,7 +149,8 @@ int main(int argc, char **argv)
 		else if (!strcmp(word, "wait")) {
 			printf("%d\n", (int)getpid());
 			fflush(stdout);
-			(void)getchar();
+			for (int c = 0; c != '\n' && c != EOF;)
+				c = getchar();
 		} else if (!strcmp(word, "fork")) {
 			pid_t child = fork();
 			if (child)
