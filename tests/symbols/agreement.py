@@ -37,6 +37,15 @@ class Symbols:
                         size = int(words[2] or "0", 16)
                         self.by_name.setdefault(words[3].split("@")[0], []).append((start, size))
         self.starts = sorted(starts)
+        self.reach = []
+        ends = sorted((at, at + size) for places in self.by_name.values() for at, size in places)
+        for start, end in ends:
+            self.reach.append((start, max(end, self.reach[-1][1] if self.reach else 0)))
+
+    def is_gap(self, address):
+        """No function with a size covers it."""
+        before = bisect.bisect_right(self.reach, (address, sys.maxsize))
+        return not before or self.reach[before - 1][1] <= address
 
     def covers(self, name, address):
         """A symbol without a size reaches to the next."""
@@ -73,10 +82,9 @@ def judge(ours, theirs, symbols, address, has_columns):
     """(equal?, numbers of the classes that explain the difference)"""
     classes = set()
     if not ours:
-        # Padding: theirs is a line without a function.
-        if not theirs or (len(theirs) == 1 and theirs[0].name == "??"):
-            return True, {5} if theirs else classes
-        return False, classes
+        # Padding: theirs is a line without a function, or the function before, past its end.
+        is_padding = len(theirs) == 1 and (theirs[0].name == "??" or symbols.is_gap(address))
+        return not theirs or is_padding, {5} if is_padding else classes
     if not theirs or theirs[0].name == "??":
         # Assembly and the like, which only the symbol table names.
         is_known = symbols.covers(ours[-1].name, address) and len(ours) == 1
