@@ -9,7 +9,7 @@ build="build-essential cmake ninja-build pkg-config zlib1g-dev libdeflate-dev li
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # debuginfod: a server of Debian's; elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
 test="libcmocka-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler linux-perf golang-go elfutils
-	binutils dwz xz-utils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev lld-14 stress-ng python3 nodejs
+	binutils xz-utils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev lld-14 stress-ng python3 nodejs
 	libcap2-bin mandoc debuginfod dwz"
 
 case "${1-}" in
