@@ -130,8 +130,9 @@ static bool send_waiting(struct pipeline *pipeline)
 	while (n < pipeline->n_waiting && mailbox_put(pipeline->mailbox, pipeline->waiting[n]))
 		n++;
 	pipeline->n_waiting -= n;
-	memmove(pipeline->waiting, pipeline->waiting + n,
-		pipeline->n_waiting * sizeof(pipeline->waiting[0]));
+	if (n)
+		memmove(pipeline->waiting, pipeline->waiting + n,
+			pipeline->n_waiting * sizeof(pipeline->waiting[0]));
 	if (pipeline->n_waiting == 0 && !pipeline->is_calling)
 		pipeline->is_patient = false;
 	return pipeline->n_waiting == 0;
