@@ -87,39 +87,38 @@ static void add_member(struct window *window, const struct perf_record *record,
 	window_add(window, record);
 }
 
+static void add_part(struct converter *converter, const struct perf_record *record,
+		     const struct sample *part, const struct user_part *user)
+{
+	if (is_left_out(converter, record))
+		converter->totals.filtered += !part->is_member;
+	else if (user)
+		window_add_deferred(&converter->window, record, part, user->chain, user->n_chain);
+	else
+		add_member(&converter->window, record, part);
+}
+
 /*
- * One record for all members of a group; each counts as a sample taken. user: NULL when the
- * record's chain is whole.
+ * One record for all members of a group: a sample of the event that fired, and what the others have
+ * counted since its last one, on the same stack. user: NULL when the record's chain is whole.
  */
 static void feed_group(struct converter *converter, const struct perf_record *record,
 		       const struct sample *whole, const struct user_part *user)
 {
 	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
-	struct converter_totals *totals = &converter->totals;
-	uint64_t n_taken = 0;
+	add_part(converter, record, whole, user);
 	for (uint64_t i = 0; i < whole->n_read_values; i++) {
+		struct group_read_value value = group_read_take(&converter->group, attr, whole, i);
+		if (value.event_index == record->event_index ||
+		    value.event_index == PERF_EVENT_INDEX_NONE || !value.period)
+			continue;
 		struct sample member = *whole;
 		struct perf_record own = *record;
-		struct group_read_value value = group_read_take(&converter->group, attr, whole, i);
-		own.event_index = value.event_index;
 		member.period = value.period;
-		if (value.event_index == PERF_EVENT_INDEX_NONE)
-			totals->no_event++;
-		else if (!value.period)
-			continue;
-		else if (is_left_out(converter, &own))
-			totals->filtered++;
-		else if (user)
-			window_add_deferred(&converter->window, &own, &member, user->chain,
-					    user->n_chain);
-		else
-			add_member(&converter->window, &own, &member);
-		n_taken++;
+		member.is_member = true;
+		own.event_index = value.event_index;
+		add_part(converter, &own, &member, user);
 	}
-	if (n_taken)
-		totals->taken += n_taken - 1;
-	else
-		totals->filtered++;
 }
 
 /* A deferred_finish_fn. */

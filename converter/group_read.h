@@ -2,8 +2,8 @@
 /*
  * Samples that carry counters (PERF_SAMPLE_READ, as of `perf record -e '{a,b}:S'`): one event fires
  * for its whole group, and the record holds what each member has counted since it was enabled. What
- * a member counted since the sample before is its period there, as perf script tells it; the record
- * stands for a sample of each member whose counter moved.
+ * a member counted since the sample before is its count here, as perf script tells it. The record
+ * is one sample, of the event that fired, with the period that it states.
  */
 #pragma once
 

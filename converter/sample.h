@@ -43,6 +43,10 @@ struct sample {
 	const uint8_t *read_values; /* n_read_values of read_words u64: see sample_counter */
 	uint8_t read_words, read_id_word;
 	uint64_t n_read_lost; /* READ with LOST: sum over the values */
+
+	/* A counter of a group for which another event fired: it adds its period and no sample.
+	 * Set by who takes the group apart. */
+	bool is_member;
 };
 
 enum { SAMPLE_BRANCH_BYTES = 24 };

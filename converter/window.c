@@ -162,7 +162,12 @@ static uint32_t add_row(struct window *window, uint32_t event_index, uint32_t st
 
 static void add_values(struct window *window, const struct sample *sample, uint32_t row)
 {
-	event_columns_add(&window->columns, sample->period, profile_values(window->profile, row));
+	int64_t *values = profile_values(window->profile, row);
+	if (sample->is_member) {
+		event_columns_add_period(sample->period, values);
+		return;
+	}
+	event_columns_add(&window->columns, sample->period, values);
 	window->n_written++;
 	uint64_t time_ns = sample->time_ns;
 	if (!time_ns)
