@@ -104,7 +104,7 @@ const struct cli_spec cmd_symbols_spec = {
 		    "  perfpipe symbols gc --max-size 500M    drop what was not used for long\n",
 	.notes = "ID is a build-id or the beginning of one; ADDRESS is one in the ELF file, as\n"
 		 "objdump shows it. fetch gets what a binary, or all binaries of a profile or\n"
-		 "perf.data, lack on this host; only GNU build-ids are sent. All that is kept can "
+		 "perf.data, lack on this host; only GNU build-ids are sent. All that is kept can\n"
 		 "be deleted at any time: it is made anew.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
