@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symcache/mini_debug.h"
 
+#include <elf.h>
 #include <lzma.h>
 
 #include "base/cleanup.h"
@@ -9,7 +10,9 @@ enum { STEP_BYTES = 64 << 10 };
 
 const struct elf_section *mini_debug_find(const struct elf_image *binary)
 {
-	return elf_image_find(binary, ".gnu_debugdata");
+	const struct elf_section *section = elf_image_find(binary, ".gnu_debugdata");
+	/* Debug files may have its header alone. */
+	return section && section->type != SHT_NOBITS ? section : NULL;
 }
 
 static struct error *error_of(lzma_ret result)

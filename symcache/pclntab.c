@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symcache/pclntab.h"
 
+#include <elf.h>
+
 #include "symcache/dwarf_leb.h"
 
 /* runtime/symtab.go and internal/abi: numbers of the tables that belong to a function. */
@@ -11,7 +13,10 @@ static const uint32_t no_place = UINT32_MAX;
 const struct elf_section *pclntab_find(const struct elf_image *image)
 {
 	const struct elf_section *section = elf_image_find(image, ".gopclntab");
-	return section ? section : elf_image_find(image, ".data.rel.ro.gopclntab");
+	if (!section)
+		section = elf_image_find(image, ".data.rel.ro.gopclntab");
+	/* Debug files have its header alone. */
+	return section && section->type != SHT_NOBITS ? section : NULL;
 }
 
 static uint64_t read_pointer(const struct pclntab *table, struct cursor *c)
