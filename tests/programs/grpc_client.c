@@ -20,6 +20,13 @@
 #include "base/mem.h"
 #include "forwarder/grpc_channel.h"
 
+/* Sanitizers take memory of their own, so tests do not judge ours. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
 struct call {
 	struct program *program;
 	struct grpc_call *handle;
@@ -329,10 +336,11 @@ int main(int argc, char **argv)
 	mem_free(program.message);
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
-	printf("{\"ended\": %u, \"ok\": %u, \"cpu_s\": %.6f, \"max_rss\": %zu}\n", program.n_ended,
-	       program.n_by_code[GRPC_OK],
+	printf("{\"ended\": %u, \"ok\": %u, \"cpu_s\": %.6f, \"max_rss\": %zu, \"is_sanitized\": "
+	       "%d}\n",
+	       program.n_ended, program.n_by_code[GRPC_OK],
 	       (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 		       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-	       peak_bytes());
+	       peak_bytes(), IS_SANITIZED);
 	return 0;
 }
