@@ -154,6 +154,14 @@ static const struct explain_entry entries[] = {
 	{'E', 403, EXIT_CODE_BAD_INPUT, "a spooled file cannot be read",
 	 "It is damaged, or of a version or kind that this perfpipe does not know.",
 	 "perfpipe spool drop ID"},
+	{'W', 401, 0, "spooled requests were dropped",
+	 "They were older than the server takes, the spool or its disk was full, or somebody "
+	 "removed them.",
+	 "perfpipe spool ls shows what is left; more room: --spool DIR"},
+	{'E', 404, EXIT_CODE_IO, "a profile could not be kept",
+	 "The disk is full or failed, or a bound of the spool dropped it before it was delivered. "
+	 "Nothing of it was acknowledged.",
+	 "make room, or choose another disk: --spool DIR, and push the file again"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "

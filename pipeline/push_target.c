@@ -93,14 +93,3 @@ void push_target_fini(struct exporter_config *config)
 	mem_free((void *)config->remote.endpoint);
 	*config = (struct exporter_config){0};
 }
-
-void push_target_rename(struct exporter_config *config, unsigned number)
-{
-	/* The name before ends in ".N" from the second one on. */
-	int n = (int)strlen(config->name);
-	if (number > 2)
-		n = (int)(strrchr(config->name, '.') - config->name);
-	char *name = mem_format("%.*s.%u", n, config->name, number);
-	mem_free((void *)config->name);
-	config->name = name;
-}

@@ -113,7 +113,7 @@ def test_an_unreachable_server_leaves_it_in_the_spool_and_a_later_push_delivers_
     assert f["state"] == "waiting" and f["samples"] == N_SAMPLES and f["waiting_requests"] == 1, f
     with Backend("parca", port=port) as server:
         done = spool.push(made("q.pb.gz", 30), *to)
-        assert "1 requests of earlier runs were delivered" in done.stderr, done.stderr
+        assert "1 request of earlier runs was delivered" in done.stderr, done.stderr
         assert total(server.stored) == N_SAMPLES + 30
     assert spool.files() == []
 
