@@ -144,6 +144,13 @@ static const struct explain_entry entries[] = {
 	 "The server cannot be reached, is overloaded, or did not answer in time. What is spooled "
 	 "waits on disk.",
 	 "perfpipe push --wait …, or the same command again later"},
+	{'E', 306, EXIT_CODE_FAILED, "debug information is not taken",
+	 "The file holds nothing that names addresses or is not what its build-id says, or the "
+	 "server takes no uploads, or none of that size.",
+	 "readelf -S FILE shows what it has; symbols show FILE what perfpipe reads of it"},
+	{'E', 307, EXIT_CODE_TEMPORARY, "debug information not uploaded for now",
+	 "The server cannot be reached, is overloaded, or somebody else uploads the same file.",
+	 "perfpipe symbols upload --wait …, or the same command again later"},
 
 	{'E', 401, EXIT_CODE_CANNOT_CREATE, "the spool cannot be used",
 	 "Its folder cannot be made or written, or is held by other processes.",

@@ -35,7 +35,8 @@ const struct cli_option remote_options_table[] = {
 	{OPTION_PASSWORD_FILE, "password-file", "FILE", "its password", 0, false},
 	{OPTION_ALLOW_TOKEN_IN_CLEAR, "allow-token-in-clear", NULL,
 	 "send token or password over plaintext to other\nhosts", 0, false},
-	{OPTION_TIMEOUT, "timeout", "SECONDS", "of one request (default 10)", 0, false},
+	{OPTION_TIMEOUT, "timeout", "SECONDS", "of one request (default 10, for uploads 60)", 0,
+	 false},
 	{0},
 };
 
