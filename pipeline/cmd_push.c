@@ -204,6 +204,20 @@ static void note_trouble(struct outcome *outcome, const struct exporter_event *e
 		outcome->number = 302;
 }
 
+/* What comes with a success is worth telling; what failed before is over with the last request. */
+static void note_success(struct outcome *outcome, const struct exporter_event *event)
+{
+	if (outcome->n_rejected)
+		return;
+	if (event->text[0]) {
+		note_trouble(outcome, event);
+	} else if (!outcome->n_waiting && !outcome->n_refused_profiles) {
+		mem_free(TAKE(outcome->trouble));
+		outcome->number = 0;
+	}
+	outcome->n_refused_profiles += event->answer.n_refused;
+}
+
 static void happened(void *context, const struct exporter_event *event)
 {
 	struct push *push = context;
@@ -222,10 +236,7 @@ static void happened(void *context, const struct exporter_event *event)
 		outcome->n_waiting--;
 		outcome->n_delivered++;
 		outcome->n_samples += event->summary.n_samples;
-		outcome->n_refused_profiles += event->answer.n_refused;
-		/* What comes with a success is worth telling; what failed before is over. */
-		if (event->text[0])
-			note_trouble(outcome, event);
+		note_success(outcome, event);
 		break;
 	case EXPORTER_RETRYING:
 		note_trouble(outcome, event);
@@ -242,6 +253,9 @@ static void happened(void *context, const struct exporter_event *event)
 	case EXPORTER_LOST:
 		outcome->n_waiting -= event->n_lost;
 		outcome->n_lost += event->n_lost;
+		mem_free(outcome->trouble);
+		outcome->trouble = mem_format("dropped while it waited: %s", event->text);
+		outcome->number = 0;
 		break;
 	}
 }
@@ -384,6 +398,11 @@ static enum verdict judge(const struct push_file *file, size_t target)
 	return outcome->is_empty ? VERDICT_EMPTY : VERDICT_DELIVERED;
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void print_text(const struct push *push, const struct push_file *file, size_t target)
 {
 	const struct outcome *outcome = &file->outcomes[target];
@@ -394,9 +413,10 @@ static void print_text(const struct push *push, const struct push_file *file, si
 		printf(": nothing was sent to %s\n", push->urls[target]);
 		break;
 	case VERDICT_DELIVERED:
-		printf(" to %s: %" PRIu64 " samples in %" PRIu64 " request%s\n", push->urls[target],
-		       outcome->n_samples, outcome->n_delivered,
-		       outcome->n_delivered == 1 ? "" : "s");
+		printf(" to %s: %" PRIu64 " samples in %" PRIu64 " request%s%s%s\n",
+		       push->urls[target], outcome->n_samples, outcome->n_delivered,
+		       plural(outcome->n_delivered), outcome->trouble ? "; it says: " : "",
+		       outcome->trouble ? outcome->trouble : "");
 		break;
 	case VERDICT_EMPTY:
 		printf(": it has no samples, so nothing is sent to %s\n", push->urls[target]);
@@ -422,8 +442,8 @@ static void print_text(const struct push *push, const struct push_file *file, si
 		if (outcome->is_lost)
 			printf(": it could not be kept for %s\n", push->urls[target]);
 		else
-			printf(": %" PRIu64 " requests for %s were dropped while they waited\n",
-			       outcome->n_lost, push->urls[target]);
+			printf(": %" PRIu64 " request%s for %s: %s\n", outcome->n_lost,
+			       plural(outcome->n_lost), push->urls[target], outcome->trouble);
 		break;
 	}
 }
@@ -461,11 +481,6 @@ static void add_to_sum(struct sum *sum, const struct outcome *outcome, const cha
 	}
 }
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* The worst that happened to any file as an error; NULL when all was delivered. */
 static struct error *sum_up(const struct push *push)
 {
@@ -497,11 +512,10 @@ static struct error *sum_up(const struct push *push)
 				    303);
 	if (lost.n) {
 		const char *trouble = lost.first->trouble;
-		return error_number(
-			error_new(ERROR_IO, "%s: %s; %" PRIu64 " file%s not kept", lost.url,
-				  trouble ? trouble : "dropped from the spool before it was sent",
-				  lost.n, lost.n == 1 ? " was" : "s were"),
-			lost.first->number ? lost.first->number : 404);
+		return error_number(error_new(ERROR_IO, "%s: %s; %" PRIu64 " file%s not kept",
+					      lost.url, trouble ? trouble : "it could not be kept",
+					      lost.n, lost.n == 1 ? " was" : "s were"),
+				    lost.first->number ? lost.first->number : 404);
 	}
 	if (spooled.n) {
 		const char *trouble = spooled.first->trouble;

@@ -76,7 +76,9 @@ struct error *push_target_parse(const char *url, struct exporter_config *out)
 					 : "--to \"%s\" names no host",
 				 url);
 	out->kind = scheme->kind;
-	out->name = make_name(scheme->kind, place);
+	char *trimmed = mem_format("%.*s", (int)n, place);
+	out->name = make_name(scheme->kind, trimmed);
+	mem_free(trimmed);
 	if (scheme->kind == EXPORTER_FILE) {
 		out->directory = mem_format("%.*s", (int)n, place);
 		return NULL;
