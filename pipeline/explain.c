@@ -40,12 +40,6 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
-	{'W', 107, 0, "too few file descriptors for each thread",
-	 "Attaching to a process takes a descriptor per thread, event and CPU. With fewer, all "
-	 "CPUs "
-	 "are sampled and what other processes did is left out: the result is the same, but costs "
-	 "more.",
-	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
 	 "spent with interrupts off is seen at their end.",
@@ -72,7 +66,9 @@ static const struct explain_entry entries[] = {
 	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
 	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "
-	 "samples were of a kind that was left out.",
+	 "samples were of a kind that was left out. Without CAP_PERFMON, children that live for "
+	 "less "
+	 "than a sampling period have no samples, as each begins a new one.",
 	 "sample longer (-d) or more often (-F 999)"},
 
 	{'W', 115, 0, "recording inside a PID namespace",
