@@ -209,7 +209,7 @@ static struct error *check_cpus(struct session *session, uint64_t now_ns)
 {
 	struct cpu_set online CLEANUP(cpu_set_fini) = {0};
 
-	if (now_ns - session->cpus_checked_ns < CPUS_CHECK_INTERVAL_NS)
+	if (session->are_cpus_held || now_ns - session->cpus_checked_ns < CPUS_CHECK_INTERVAL_NS)
 		return NULL;
 	session->cpus_checked_ns = now_ns;
 	struct error *err = cpu_set_read_online(&online);
@@ -583,8 +583,8 @@ struct error *collector_live_start(struct record_source *source)
 	struct session *session = from_source(source);
 	struct error *err = NULL;
 
-	/* COMMAND: the kernel enables them at the exec. */
-	if (session->scope != COLLECTOR_COMMAND)
+	/* Events of the command's own: the kernel enables them at the exec. */
+	if (session->scope != COLLECTOR_COMMAND || session->is_filtered)
 		ring_set_ioctl(&session->rings, PERF_EVENT_IOC_ENABLE);
 	/* What is opened from now on (hotplug) runs at once. */
 	for (uint32_t i = 0; i < session->n_sampling; i++) {
@@ -597,12 +597,19 @@ struct error *collector_live_start(struct record_source *source)
 	return err;
 }
 
-struct error *collector_live_stop(struct record_source *source)
+void collector_live_disable(struct record_source *source)
 {
 	struct session *session = from_source(source);
 
 	ring_set_ioctl(&session->rings, PERF_EVENT_IOC_DISABLE);
 	ring_set_ioctl(&session->exec.rings, PERF_EVENT_IOC_DISABLE);
+}
+
+struct error *collector_live_stop(struct record_source *source)
+{
+	struct session *session = from_source(source);
+
+	collector_live_disable(source);
 	session->is_running = false;
 	session->is_stopped = true;
 	return NULL;
@@ -618,15 +625,30 @@ bool collector_live_grow_stacks(struct record_source *source)
 	uint32_t bytes = old_bytes * 2 < COLLECTOR_STACK_BYTES_MAX ? old_bytes * 2
 								   : COLLECTOR_STACK_BYTES_MAX;
 	bool is_cgroup = session->scope == COLLECTOR_CGROUP;
+	bool is_of_cpus = session->scope == COLLECTOR_SYSTEM || session->is_filtered;
 
-	if (!session->is_running || bytes <= old_bytes ||
-	    (session->scope != COLLECTOR_SYSTEM && !is_cgroup) ||
+	if (!session->is_running || bytes <= old_bytes || (!is_of_cpus && !is_cgroup) ||
 	    (uint64_t)bytes * RING_STACKS_MIN > session->rings.ring_bytes)
 		return false;
+	/* Other events have other ids. */
+	if (session->are_cpus_held)
+		return true;
 	for (uint32_t i = 0; i < session->n_sampling; i++)
 		session->info.events[i].attr.sample_stack_user = bytes;
 	ring_set_renew(&session->rings, session->n_sampling, is_cgroup ? PERF_FLAG_PID_CGROUP : 0);
 	return true;
+}
+
+struct error *collector_live_describe_anew(struct record_source *source)
+{
+	struct session *session = from_source(source);
+
+	return session->synthetic.size ? NULL : session_scan(session);
+}
+
+void collector_live_hold_cpus(struct record_source *source, bool is_held)
+{
+	from_source(source)->are_cpus_held = is_held;
 }
 
 const int *collector_live_fds(struct record_source *source, size_t *n_out)

@@ -42,7 +42,8 @@ struct session {
 	int cgroup_fd;
 	struct child child;
 	char *child_name;
-	/* PIDS with too few descriptors: whole CPUs are sampled, and the filter passes the pids. */
+	/* PIDS and COMMAND where that is permitted: whole CPUs are sampled, and the filter passes
+	 * the pids and their children. */
 	bool is_filtered;
 	bool has_data_maps; /* see collector_live_options */
 	struct pid_filter filter;
@@ -62,6 +63,7 @@ struct session {
 	struct buf synthetic; /* until the first drain */
 
 	bool is_running, is_stopped, is_lost_told;
+	bool are_cpus_held;
 	uint64_t cpus_checked_ns;
 	int *fds;
 	size_t n_fds;
@@ -76,6 +78,8 @@ void session_warn(struct session *session, int number, const char *why, const ch
 int session_add_target(struct session *session, pid_t pid, unsigned flags, uint32_t *event_out);
 /* Opens and closes rings so that they are those of cpus (which is taken). */
 struct error *session_set_cpus(struct session *session, struct cpu_set *cpus) MUST_USE;
+/* What runs now goes into session->synthetic, which is empty. */
+struct error *session_scan(struct session *session) MUST_USE;
 /* Notes a thread as covered. */
 void session_add_tid(struct session *session, pid_t tid);
 extern const struct record_source_ops session_ops;

@@ -20,7 +20,8 @@
 struct cli_option {
 	int id;		      /* the command's own number, from 1 */
 	const char *name;     /* long, without dashes */
-	const char *argument; /* as shown in the help; NULL = takes none */
+	const char *argument; /* as shown in the help; NULL = takes none; "[=X]" = may have one, in
+				 the same word only */
 	const char *what;
 	char letter;	/* 0 = none */
 	bool is_common; /* stands in the first list of the help */
@@ -32,8 +33,8 @@ enum { CLI_POSITIONAL = 0 };
 enum cli_format { CLI_FORMAT_TEXT = 1 << 0, CLI_FORMAT_JSON = 1 << 1, CLI_FORMAT_CSV = 1 << 2 };
 
 /*
- * Called for each option and each positional argument, in order. value is NULL for an option that
- * takes none; it is a word of argv, so it may be kept.
+ * Called for each option and each positional argument, in order. value is NULL for an option
+ * without one; it is a word of argv, so it may be kept.
  */
 typedef struct error *(*cli_set_fn)(void *context, int id, const char *value);
 
@@ -47,7 +48,7 @@ struct cli_spec {
 	const struct cli_option *options;
 	size_t n_options;
 	/* Tables that commands share, each ended by a row without name. */
-	const struct cli_option *shared[2];
+	const struct cli_option *shared[3];
 	cli_set_fn set;
 	int formats;	    /* set of enum cli_format that --format accepts here */
 	bool takes_command; /* what follows -- or the first positional is a command */

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Table of functions of any pprof profile or perf.data. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "pipeline/command.h"
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
+#include "pipeline/profile_input.h"
 #include "pipeline/report_print.h"
 #include "pipeline/report_table.h"
-#include "proto/pprof_read.h"
 
 enum {
 	DEFAULT_ROWS = 40, /* on text; json and csv give all */
@@ -23,9 +19,7 @@ enum {
 	MAX_KEYS = 16,
 	MAX_FILTERS = 16,
 	KEY_BYTES = 64,
-	MAGIC_BYTES = 8,
 };
-#define MAX_FILE_BYTES ((size_t)1 << 30)
 
 enum option_id {
 	OPTION_CUM = 1,
@@ -165,98 +159,6 @@ const struct cli_spec cmd_report_spec = {
 	.formats = CLI_FORMAT_TEXT | CLI_FORMAT_JSON | CLI_FORMAT_CSV,
 };
 
-/* --- the input --- */
-
-/* The first bytes of a pipe, without taking them out. */
-static size_t peek_pipe(int fd, uint8_t head[MAGIC_BYTES])
-{
-	int copy[2];
-	if (pipe2(copy, O_CLOEXEC) < 0)
-		return 0;
-	size_t n = 0;
-	if (tee(fd, copy[1], MAGIC_BYTES, 0) > 0) {
-		ssize_t got = read(copy[0], head, MAGIC_BYTES);
-		n = got > 0 ? (size_t)got : 0;
-	}
-	close(copy[0]);
-	close(copy[1]);
-	return n;
-}
-
-static bool is_perf_data_head(int fd)
-{
-	uint8_t head[MAGIC_BYTES] = {0};
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return false;
-	if (S_ISDIR(st.st_mode))
-		return true;
-	size_t n = 0;
-	struct error *err = NULL;
-	if (S_ISFIFO(st.st_mode))
-		n = peek_pipe(fd, head);
-	else
-		err = file_read_at(fd, 0, head, sizeof(head), &n);
-	error_free(err);
-	return n == sizeof(head) && (memcmp(head, "PERFILE2", sizeof(head)) == 0 ||
-				     memcmp(head, "2ELIFREP", sizeof(head)) == 0);
-}
-
-static struct error *read_stream(int fd, struct buf *buf)
-{
-	enum { STEP_BYTES = 1 << 16 };
-	size_t n = STEP_BYTES;
-	struct error *err = NULL;
-	while (!err && n == STEP_BYTES) {
-		err = buf_reserve(buf, STEP_BYTES);
-		if (!err)
-			err = file_read(fd, buf->data + buf->size, STEP_BYTES, &n);
-		if (!err)
-			buf->size += n;
-	}
-	return err;
-}
-
-static struct error *read_pprof(int fd, const char *path, struct profile **out)
-{
-	struct buf buf;
-	buf_init(&buf, MAX_FILE_BYTES);
-	struct error *err = read_stream(fd, &buf);
-	if (!err)
-		err = pprof_read(buf.data, buf.size, NULL, out, NULL);
-	buf_fini(&buf);
-	return error_wrap(err, "%s", path);
-}
-
-static struct error *read_input(const struct report_options *report, const struct cli *cli,
-				struct profile **out)
-{
-	struct error *err = conversion_options_check(&report->conversion);
-	if (err)
-		return err;
-	bool is_stdin = strcmp(report->path, "-") == 0;
-	if (is_stdin && isatty(STDIN_FILENO))
-		return cli_usage("standard input is a terminal; pipe a profile or perf.data into "
-				 "it, or name a file");
-	int own CLEANUP(cleanup_fd) = -1;
-	if (!is_stdin) {
-		own = open(report->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (own < 0)
-			return error_number(error_errno(errno, "%s", report->path), 613);
-	}
-	int fd = is_stdin ? STDIN_FILENO : own;
-	if (is_perf_data_head(fd))
-		return conversion_read_file(&report->conversion, report->path, cli, out);
-	const char *first = report->conversion.first;
-	if (first)
-		return cli_usage("--%s is for perf.data; %s is none%s", first,
-				 conversion_input_shown(report->path),
-				 strcmp(first, "event") == 0
-					 ? ", and --column chooses among a profile's values"
-					 : "");
-	return read_pprof(fd, conversion_input_shown(report->path), out);
-}
-
 /* --- the table --- */
 
 static enum report_print_format print_format(enum cli_format format)
@@ -366,7 +268,7 @@ int cmd_report(int argc, char **argv)
 	if (!report.has_nodecount && cli.format == CLI_FORMAT_TEXT)
 		report.table.node_count = DEFAULT_ROWS;
 	struct profile *profile = NULL;
-	struct error *err = read_input(&report, &cli, &profile);
+	struct error *err = profile_input_read(&report.conversion, report.path, &cli, &profile);
 	if (!err)
 		err = print_table(&report, &cli, profile);
 	profile_free(profile);

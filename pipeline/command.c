@@ -10,6 +10,8 @@ static const struct command commands[] = {
 	{"report", cmd_report, "table of functions of a pprof or perf.data", &cmd_report_spec},
 	{"inspect", cmd_inspect, "what a perf.data holds", &cmd_inspect_spec},
 	{"symbols", cmd_symbols, "the symbols that are kept", &cmd_symbols_spec},
+	{"push", cmd_push, "send profiles to Parca, Pyroscope or OTLP", &cmd_push_spec},
+	{"spool", cmd_spool, "what waits for delivery or was refused", &cmd_spool_spec},
 	{"doctor", cmd_doctor, "what this host allows, and how to mend it", &cmd_doctor_spec},
 	{"explain", cmd_explain, "what a code like E601 means", &cmd_explain_spec},
 	{"version", cmd_version, "version of perfpipe", &cmd_version_spec},

@@ -40,12 +40,6 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
-	{'W', 107, 0, "too few file descriptors for each thread",
-	 "Attaching to a process takes a descriptor per thread, event and CPU. With fewer, all "
-	 "CPUs "
-	 "are sampled and what other processes did is left out: the result is the same, but costs "
-	 "more.",
-	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
 	 "spent with interrupts off is seen at their end.",
@@ -65,13 +59,16 @@ static const struct explain_entry entries[] = {
 	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
 	 "RLIMIT_MEMLOCK; bursts may lose samples.",
 	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
-	{'W', 113, 0, "lower frequency than asked for",
-	 "kernel.perf_event_max_sample_rate limits it, and the kernel lowers that by itself when "
-	 "sampling takes too much time.",
+	{'W', 113, 0, "fewer samples than asked for",
+	 "kernel.perf_event_max_sample_rate limits all events together, so that sampling leaves "
+	 "time for "
+	 "what is sampled, and the kernel lowers it by itself when sampling takes too much time.",
 	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
 	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "
-	 "samples were of a kind that was left out.",
+	 "samples were of a kind that was left out. Without CAP_PERFMON, children that live for "
+	 "less "
+	 "than a sampling period have no samples, as each begins a new one.",
 	 "sample longer (-d) or more often (-F 999)"},
 
 	{'W', 115, 0, "recording inside a PID namespace",
@@ -82,6 +79,92 @@ static const struct explain_entry entries[] = {
 	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
 	 "What runs already, the kernel's names and its limits are read from /proc.",
 	 "mount -t proc proc /proc"},
+	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
+	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
+	 "of a service or container. Or the kernel has no memory for another one.",
+	 "ulimit -u unlimited; in a systemd unit: TasksMax=infinity"},
+	{'W', 118, 0, "no snapshot was taken",
+	 "A snapshot is a file beside the output: its folder must be one that may be written, and "
+	 "the "
+	 "output a file rather than standard output or a device. Nothing is lost, the recording "
+	 "goes "
+	 "on.",
+	 "perfpipe record -o FILE, in a folder where you may write"},
+
+	{'W', 501, 0, "a debuginfod server failed",
+	 "It did not answer, or with an error, or with something else than the file that was asked "
+	 "for. After three failures in a row it is left alone for ten minutes. A failure never "
+	 "counts as \"there is no such file\".",
+	 "curl -I URL/metrics from this host; perfpipe symbols fetch asks again at once"},
+	{'W', 502, 0, "libdebuginfod is missing",
+	 "Files are fetched through elfutils' client library, which is loaded only when it is "
+	 "needed.",
+	 "sudo apt-get install libdebuginfod1"},
+	{'E', 503, EXIT_CODE_USAGE, "no debuginfod server is named",
+	 "Nothing is sent to servers that were not named for the purpose: --debuginfod=URLS, or "
+	 "--debuginfod with the URLs in DEBUGINFOD_URLS, http:// or https:// each.",
+	 "perfpipe … --debuginfod=https://debuginfod.debian.net"},
+	{'W', 504, 0, "the fetcher cannot be confined",
+	 "What talks to servers does so without rights, in a process of its own; it needs seccomp, "
+	 "prctl and setuid.",
+	 "in a systemd unit: SystemCallFilter=@system-service perf_event_open seccomp"},
+	{'W', 505, 0, "the time for fetching was over",
+	 "All files that a command fetches have three minutes together.",
+	 "perfpipe … --debuginfod-wait 30m; what was fetched is kept"},
+	{'W', 506, 0, "a file was too large to fetch", "Files of more than 2 GiB are not fetched.",
+	 "install the debug symbols instead, or name their folder with --debug-root"},
+	{'E', 507, EXIT_CODE_UNAVAILABLE, "the symbols could not be fetched",
+	 "No server has a file of that build-id, or those that may have it failed. Only GNU "
+	 "build-ids of 8 bytes and more are asked for.",
+	 "readelf -n FILE shows the build-id; name other servers: --debuginfod=URLS"},
+
+	{'E', 301, EXIT_CODE_TEMPORARY, "no trusted TLS connection",
+	 "The server's certificate is not signed by anybody that is trusted, is not for that host, "
+	 "has expired, or the other side speaks no TLS or no HTTP/2.",
+	 "openssl s_client -connect HOST:PORT -alpn h2, then --ca-file FILE or the right host "
+	 "name"},
+	{'E', 302, EXIT_CODE_DENIED, "the server refused our credentials",
+	 "Token, password, client certificate or tenant is missing, wrong or out of date (401, "
+	 "403, "
+	 "UNAUTHENTICATED, PERMISSION_DENIED). Nothing is dropped: what was not taken waits.",
+	 "replace the token file (it is re-read), or give --token-file FILE, --tenant ID"},
+	{'E', 303, EXIT_CODE_FAILED, "the server refused a profile for good",
+	 "It will not take it however often it is sent: a limit on age, size or labels, or a form "
+	 "that it does not know. It is kept beside the spool with what the server said.",
+	 "perfpipe spool ls, and after mending the cause: perfpipe spool retry ID"},
+	{'E', 304, EXIT_CODE_TEMPORARY, "the answer is not gRPC",
+	 "A web page, a proxy or another service answers at that address.",
+	 "check host and port: Parca 7070, Pyroscope 4040, OTLP 4317; plaintext needs "
+	 "KIND+insecure://"},
+	{'E', 305, EXIT_CODE_TEMPORARY, "not delivered for now",
+	 "The server cannot be reached, is overloaded, or did not answer in time. What is spooled "
+	 "waits on disk.",
+	 "perfpipe push --wait …, or the same command again later"},
+	{'E', 306, EXIT_CODE_FAILED, "debug information is not taken",
+	 "The file holds nothing that names addresses or is not what its build-id says, or the "
+	 "server takes no uploads, or none of that size.",
+	 "readelf -S FILE shows what it has; symbols show FILE what perfpipe reads of it"},
+	{'E', 307, EXIT_CODE_TEMPORARY, "debug information not uploaded for now",
+	 "The server cannot be reached, is overloaded, or somebody else uploads the same file.",
+	 "perfpipe symbols upload --wait …, or the same command again later"},
+
+	{'E', 401, EXIT_CODE_CANNOT_CREATE, "the spool cannot be used",
+	 "Its folder cannot be made or written, or is held by other processes.",
+	 "choose a folder of your own: --spool DIR"},
+	{'E', 402, EXIT_CODE_NO_INPUT, "nothing of that name is spooled",
+	 "There is no spool at that place, or nothing in it has that number or path.",
+	 "perfpipe spool ls"},
+	{'E', 403, EXIT_CODE_BAD_INPUT, "a spooled file cannot be read",
+	 "It is damaged, or of a version or kind that this perfpipe does not know.",
+	 "perfpipe spool drop ID"},
+	{'W', 401, 0, "spooled requests were dropped",
+	 "They were older than the server takes, the spool or its disk was full, or somebody "
+	 "removed them.",
+	 "perfpipe spool ls shows what is left; more room: --spool DIR"},
+	{'E', 404, EXIT_CODE_IO, "a profile could not be kept",
+	 "The disk is full or failed, or a bound of the spool dropped it before it was delivered. "
+	 "Nothing of it was acknowledged.",
+	 "make room, or choose another disk: --spool DIR, and push the file again"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
@@ -145,6 +228,12 @@ static const struct explain_entry entries[] = {
 	 "There are bounds on what is kept in memory; samples of what was forgotten show as "
 	 "unmapped.",
 	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
+	{'W', 617, 0, "files with names of JIT code were not used",
+	 "Anybody can put a file into /tmp, so it has to be a regular file of the process's user "
+	 "or of root that nobody else may write to, and younger than the process. Times of a "
+	 "jitdump fit those of samples only on the same clock.",
+	 "umask 022 for the program; perf record -k mono; --trust-paths for a recording of your "
+	 "own"},
 	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",
 	 "Symbols are kept by build-id, once a recording or perfpipe symbols add needed them.",
 	 "perfpipe symbols ls, or: perfpipe symbols add FILE"},
@@ -160,6 +249,9 @@ static const struct explain_entry entries[] = {
 	 "(it needs seccomp, prctl, setuid and memfd_create).",
 	 "try again without ulimits; in a systemd unit: SystemCallFilter=@system-service "
 	 "perf_event_open seccomp"},
+	{'E', 624, EXIT_CODE_NO_INPUT, "no symbol cache there",
+	 "The folder does not exist: a recording, convert or perfpipe symbols add makes it.",
+	 "check the name behind --symbol-cache, or: perfpipe symbols add FILE"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, the name is a folder's, or there is a "

@@ -52,7 +52,7 @@ struct grouping {
 	uint32_t keys[PROFILE_SPLIT_MAX_KEYS]; /* strings; PROFILE_NONE = in no label */
 	uint32_t n_keys;
 	struct profile *names;	  /* its label sets are the parts' values, in order of keys */
-	uint32_t *part_of_set;	  /* label set → label set of names */
+	uint32_t *part_of_set;	  /* label set → label set of names; NULL = itself */
 	uint32_t *next_of_sample; /* samples of a part, chained */
 	uint32_t *first_of_part;
 	uint32_t *last_of_part;
@@ -85,13 +85,13 @@ static uint32_t value_of(const struct grouping *grouping, struct profile_label_s
 {
 	const struct profile *profile = grouping->profile;
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &profile->labels.items[set.first + i];
-		if (label->key != key)
+		const struct profile_label label = profile_label_at(profile, set.first + i);
+		if (label.key != key)
 			continue;
-		if (!label->is_number)
-			return profile_string(grouping->names, profile_text(profile, label->str));
+		if (!label.is_number)
+			return profile_string(grouping->names, profile_text(profile, label.str));
 		char text[NUMBER_TEXT_BYTES];
-		snprintf(text, sizeof(text), "%lld", (long long)label->num);
+		snprintf(text, sizeof(text), "%lld", (long long)label.num);
 		return profile_string(grouping->names, text);
 	}
 	return 0;
@@ -111,10 +111,10 @@ static void group_sets(struct grouping *grouping)
 	}
 }
 
-static void group_samples(struct grouping *grouping)
+/* n_parts: how many there may be. */
+static void group_samples(struct grouping *grouping, uint32_t n_parts)
 {
 	const struct profile *profile = grouping->profile;
-	uint32_t n_parts = grouping->names->label_sets.n;
 	grouping->next_of_sample =
 		mem_zalloc(profile->samples.n, sizeof(*grouping->next_of_sample));
 	grouping->first_of_part = mem_zalloc(n_parts, sizeof(*grouping->first_of_part));
@@ -123,7 +123,8 @@ static void group_samples(struct grouping *grouping)
 	for (uint32_t i = 0; i < n_parts; i++)
 		grouping->first_of_part[i] = PROFILE_NONE;
 	for (uint32_t i = 0; i < profile->samples.n; i++) {
-		uint32_t part = grouping->part_of_set[profile->samples.items[i].label_set];
+		uint32_t set = profile->samples.items[i].label_set;
+		uint32_t part = grouping->part_of_set ? grouping->part_of_set[set] : set;
 		if (grouping->first_of_part[part] == PROFILE_NONE) {
 			grouping->first_of_part[part] = i;
 			grouping->parts[grouping->n_parts++] = part;
@@ -133,6 +134,16 @@ static void group_samples(struct grouping *grouping)
 		grouping->last_of_part[part] = i;
 		grouping->next_of_sample[i] = PROFILE_NONE;
 	}
+}
+
+/* The part's samples without the labels of these keys. */
+static void copy_part(const struct grouping *grouping, struct profile_copy *copy, uint32_t part,
+		      const uint32_t *keys, uint32_t n_keys)
+{
+	profile_copy_begin(copy);
+	for (uint32_t sample = grouping->first_of_part[part]; sample != PROFILE_NONE;
+	     sample = grouping->next_of_sample[sample])
+		profile_copy_sample(copy, sample, keys, n_keys);
 }
 
 struct error *profile_split_by_labels(const struct profile *profile, const char *const *keys,
@@ -146,21 +157,46 @@ struct error *profile_split_by_labels(const struct profile *profile, const char 
 	for (uint32_t i = 0; i < n_keys; i++)
 		grouping.keys[i] = find_key(profile, keys[i]);
 	group_sets(&grouping);
-	group_samples(&grouping);
+	group_samples(&grouping, grouping.names->label_sets.n);
 	CLEANUP(profile_copy_fini) struct profile_copy copy;
 	profile_copy_init(&copy, profile);
 	for (uint32_t i = 0; i < grouping.n_parts; i++) {
 		uint32_t part = grouping.parts[i];
-		profile_copy_begin(&copy);
-		for (uint32_t sample = grouping.first_of_part[part]; sample != PROFILE_NONE;
-		     sample = grouping.next_of_sample[sample])
-			profile_copy_sample(&copy, sample, grouping.keys, n_keys);
+		copy_part(&grouping, &copy, part, grouping.keys, n_keys);
 		struct profile_label_set set = grouping.names->label_sets.items[part];
 		const char *values[PROFILE_SPLIT_MAX_KEYS] = {0};
 		for (uint32_t key = 0; key < set.n; key++)
-			values[key] = profile_text(
-				grouping.names, grouping.names->labels.items[set.first + key].str);
+			values[key] =
+				profile_text(grouping.names,
+					     profile_label_at(grouping.names, set.first + key).str);
 		struct error *err = emit(context, profile_copy_end(&copy), values);
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+static uint32_t *list_keys(const struct profile *profile, struct profile_label_set set)
+{
+	uint32_t *keys = mem_zalloc(set.n, sizeof(*keys));
+	for (uint32_t i = 0; i < set.n; i++)
+		keys[i] = profile->labels.items[set.first + i].key;
+	return keys;
+}
+
+struct error *profile_split_by_label_sets(const struct profile *profile, profile_split_set_fn emit,
+					  void *context)
+{
+	CLEANUP(grouping_fini) struct grouping grouping = {.profile = profile};
+	group_samples(&grouping, profile->label_sets.n);
+	CLEANUP(profile_copy_fini) struct profile_copy copy;
+	profile_copy_init(&copy, profile);
+	for (uint32_t i = 0; i < grouping.n_parts; i++) {
+		uint32_t part = grouping.parts[i];
+		struct profile_label_set set = profile->label_sets.items[part];
+		CLEANUP(cleanup_mem) uint32_t *keys = list_keys(profile, set);
+		copy_part(&grouping, &copy, part, keys, set.n);
+		struct error *err = emit(context, profile_copy_end(&copy), part);
 		if (err)
 			return err;
 	}

@@ -43,3 +43,10 @@ enum { PROFILE_SPLIT_MAX_KEYS = 16 };
 struct error *profile_split_by_labels(const struct profile *profile, const char *const *keys,
 				      uint32_t n_keys, profile_split_fn emit,
 				      void *context) MUST_USE;
+
+/* Takes the part; label_set is the whole's. An error ends the split. */
+typedef struct error *(*profile_split_set_fn)(void *context, struct profile *part,
+					      uint32_t label_set);
+/* One part, without labels, for each label set that has samples, in order of first appearance. */
+struct error *profile_split_by_label_sets(const struct profile *profile, profile_split_set_fn emit,
+					  void *context) MUST_USE;

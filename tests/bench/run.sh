@@ -4,7 +4,8 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
-ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench unwind_table_bench
+ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench \
+	unwind_table_bench grpc_client tls_floor_bench spool_bench
 echo "== perf.data to pprof, beside perf script and the bare walk of the records"
 /usr/bin/python3 "$here/convert_bench.py" "$build/perfpipe" "$build/tests/floor_bench" "$build/bench"
 echo "== reading and ordering alone"
@@ -27,3 +28,7 @@ if ninja -C "$build" dwfl_unwind 2>/dev/null; then
 	echo "== unwinding copied stacks, beside libdwfl and perf script"
 	/usr/bin/python3 "$here/unwind_bench.py" "$build/perfpipe" "$build/tests/dwfl_unwind" "$build/bench"
 fi
+echo "== gRPC over TLS, beside libgrpc++ and bare SSL_write"
+/usr/bin/python3 "$here/grpc_bench.py" "$build/tests/grpc_client" "$build/tests/tls_floor_bench" "$build/bench"
+echo "== the spool, beside the same system calls done bare"
+"$build/tests/spool_bench" "$build/bench"

@@ -216,7 +216,7 @@ def test_a_process_of_more_threads_than_descriptors_is_sampled():  # FR-119
         target.wait()
         target.stdout.close()
         end(other)
-    assert n_lines(done.stderr, "W107") == 1 and "RLIMIT_NOFILE is 300" in done.stderr, done.stderr
+    assert "W107" not in done.stderr, done.stderr
     recording = Recording(out("many.pb.gz"))
     recording.check_conservation()
     assert recording.values_of("pid") == {target.pid}, recording.values_of("pid")

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <proto/profile.pb-c.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "proto/pprof_encode.h"
 #include "proto/pprof_read.h"
-#include "proto/profile.pb-c.h"
 #include "tests/unit/proto/made_up_profile.h"
 
 static Perftools__Profiles__Profile *encode_and_unpack(const struct profile *profile)

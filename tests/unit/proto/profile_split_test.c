@@ -177,12 +177,43 @@ static void profile_split_stops_at_the_first_error(void **state)
 	profile_free(profile);
 }
 
+static struct error *note_set(void *context, struct profile *part, uint32_t label_set)
+{
+	struct parts *parts = context;
+	snprintf(parts->values[parts->n], sizeof(parts->values[0]), "%u", label_set);
+	return note_part(context, part, NULL);
+}
+
+static void profile_split_by_label_sets_takes_all_labels_out(void **state)
+{
+	(void)state;
+	struct profile *profile = made_up_profile();
+	static struct parts parts;
+	parts = (struct parts){0};
+	assert_null(profile_split_by_label_sets(profile, note_set, &parts));
+	assert_int_equal(parts.n, 4);
+	/* The last sample, of the empty set 0, comes last. */
+	assert_string_equal(parts.values[0], "1");
+	assert_string_equal(parts.values[3], "0");
+	assert_int_equal(parts.n_samples[0], 2);
+	assert_int_equal(parts.n_labels, 0);
+	assert_int_equal(parts.totals[0], 10);
+	assert_int_equal(parts.totals[1], 100000000);
+	parts = (struct parts){.is_refused = true};
+	struct error *err = profile_split_by_label_sets(profile, note_set, &parts);
+	assert_int_equal(error_get_code(err), ERROR_CANCELLED);
+	error_free(err);
+	assert_int_equal(parts.n, 1);
+	profile_free(profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(profile_split_by_labels_gives_one_part_a_combination),
 		cmocka_unit_test(profile_split_by_labels_takes_unknown_keys_for_empty),
 		cmocka_unit_test(profile_split_by_limits_keeps_to_the_number_of_samples),
+		cmocka_unit_test(profile_split_by_label_sets_takes_all_labels_out),
 		cmocka_unit_test(profile_split_by_limits_keeps_to_bytes_and_fills_them),
 		cmocka_unit_test(profile_split_by_limits_gives_what_is_too_large_a_part_of_its_own),
 		cmocka_unit_test(profile_split_stops_at_the_first_error),
