@@ -730,7 +730,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = set_events(session, options);
 	if (!err)
-		err = cpu_set_read_online(&session->cpus);
+		err = error_number(cpu_set_read_online(&session->cpus), 116);
 	if (!err)
 		err = set_target(session, options);
 	if (err)

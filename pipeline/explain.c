@@ -76,9 +76,10 @@ static const struct explain_entry entries[] = {
 	 "as "
 	 "pid 0: their samples cannot be told apart, and have neither names nor mappings.",
 	 "run it on the host, or with the host's PIDs (docker run --pid=host)"},
-	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
-	 "What runs already, the kernel's names and its limits are read from /proc.",
-	 "mount -t proc proc /proc"},
+	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc or /sys is missing",
+	 "What runs already, the CPUs, the kernel's names and its limits are read from there.",
+	 "mount -t proc proc /proc; mount -t sysfs sysfs /sys"},
+
 	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
 	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
 	 "of a service or container. Or the kernel has no memory for another one.",

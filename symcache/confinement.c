@@ -37,8 +37,9 @@ static struct error *drop_user(void)
 	if (geteuid() != 0)
 		return NULL;
 	/*
-	 * EINVAL: a user namespace without that user. EPERM: root without CAP_SETUID and CAP_SETGID,
-	 * as in containers that keep few capabilities; the rest of the confinement holds.
+	 * EINVAL: a user namespace without that user. EPERM: root without CAP_SETUID and
+	 * CAP_SETGID, as in containers that keep few capabilities; the rest of the confinement
+	 * holds.
 	 */
 	const uid_t user = CONFINEMENT_USER;
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
