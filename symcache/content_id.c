@@ -12,6 +12,7 @@ enum {
 	N_LANES = 3,
 	GO_ID_BYTES = 20,
 	FILE_ID_BYTES = 16,
+	EXTENSION_BYTES = 8,
 	EDGE_BYTES = 64 << 10,
 	PAGE_BYTES = 4096,
 	N_PAGES = 4096,
@@ -127,6 +128,20 @@ struct error *content_id_of_fd(int fd, uint64_t offset, uint64_t size, struct bu
 		*out = close_hash(&hash, size, FILE_ID_BYTES, BUILD_ID_HASH);
 	mem_free(content.room);
 	return err;
+}
+
+void content_id_extend(struct build_id *id, const struct build_id *hash)
+{
+	if (id->size > BUILD_ID_MAX_BYTES - EXTENSION_BYTES) {
+		/* No room: a hash of both, which no file has for an id of its own. */
+		uint8_t both[2 * BUILD_ID_MAX_BYTES];
+		memcpy(both, id->bytes, id->size);
+		memcpy(both + id->size, hash->bytes, hash->size);
+		*id = content_id_of_file(both, (size_t)id->size + hash->size);
+		return;
+	}
+	memcpy(id->bytes + id->size, hash->bytes, EXTENSION_BYTES);
+	id->size += EXTENSION_BYTES;
 }
 
 struct build_id content_id_of_go_note(const void *note, size_t size)

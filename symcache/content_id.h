@@ -31,4 +31,6 @@ struct build_id content_id_of_file(const void *data, size_t size);
  */
 struct error *content_id_of_fd(int fd, uint64_t offset, uint64_t size,
 			       struct build_id *out) MUST_USE;
+/* Puts eight bytes of a hash behind an id: the same in that respect only. */
+void content_id_extend(struct build_id *id, const struct build_id *hash);
 struct build_id content_id_of_go_note(const void *note, size_t size);

@@ -4,12 +4,14 @@
 #include <elf.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "symcache/host_file.h"
 #include "symcache/path_open.h"
 #include "symcache/symbol_supply.h"
 
@@ -81,7 +83,7 @@ static const char *judge(const struct search *search, const struct elf_image *im
  * NULL when the file is the one and better than what there is, which it replaces then; else why
  * not. Takes *fd in the first case.
  */
-static const char *consider(struct search *search, int *fd, const char *path)
+static const char *consider(struct search *search, int *fd, const char *path, bool is_foreign)
 {
 	struct debug_file *out = search->out;
 	struct elf_image image;
@@ -106,8 +108,18 @@ static const char *consider(struct search *search, int *fd, const char *path)
 	*fd = -1;
 	out->path = mem_copy_string(path);
 	out->is_open = true;
+	out->is_foreign = is_foreign;
 	search->best = quality;
 	return NULL;
+}
+
+static bool is_foreign(const struct debug_file_query *query, const char *root, const char *path,
+		       int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0 || !host_file_is_trusted_owner(st.st_uid))
+		return true;
+	return root && query->is_target_elsewhere && !host_file_is_at(fd, path);
 }
 
 static const char *try_file(struct search *search, const char *root, const struct file_place *place)
@@ -118,7 +130,7 @@ static const char *try_file(struct search *search, const char *root, const struc
 		return strerror(errno_value);
 	if (!file_places_may_use(place, fd))
 		return "another user's";
-	return consider(search, &fd, place->path);
+	return consider(search, &fd, place->path, is_foreign(search->query, root, place->path, fd));
 }
 
 static bool is_over(const struct search *search)
@@ -199,7 +211,7 @@ bool debug_file_offer(struct debug_file *file, const struct elf_image *binary, i
 		.best = file->is_open ? symbol_supply_quality_of(&file->image)
 				      : SYMBOL_QUALITY_DYNSYM,
 	};
-	const char *why_not = consider(&search, &fd, path);
+	const char *why_not = consider(&search, &fd, path, false);
 	if (fd >= 0)
 		close(fd);
 	if (file->n_places < DEBUG_FILE_MAX_PLACES)

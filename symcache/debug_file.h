@@ -33,13 +33,15 @@ struct debug_file_query {
 	const char *target_root;	  /* NULL = this host's */
 	const char *const *roots;	  /* NULL-terminated */
 	const struct file_places *places; /* caches; NULL = none */
+	bool is_target_elsewhere;	  /* target_root is a process's, and not ours */
 };
 
 struct debug_file {
 	struct elf_image image;
 	bool is_open;
-	int fd;	    /* only when open */
-	char *path; /* of the file in use, within its root */
+	bool is_foreign; /* its build-id proves nothing (host_file.h); only when open */
+	int fd;		 /* only when open */
+	char *path;	 /* of the file in use, within its root */
 	/* Each place looked at, with what was found there. */
 	char *places[DEBUG_FILE_MAX_PLACES];
 	size_t n_places;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "symcache/content_id.h"
 #include "symcache/symtab_source.h"
 
 #define LOG_AREA "symcache"
@@ -194,6 +195,16 @@ static void ask_for_symbols(struct kernel_names *names)
 		.places = {.binary_path = names->vmlinux.path, .roots = names->roots},
 	};
 	names->are_symbols_asked = true;
+	if (names->vmlinux.is_foreign) {
+		struct build_id hash;
+		struct error *err = content_id_of_fd(names->vmlinux.fd, 0, image->size, &hash);
+		if (err) {
+			outcome->failure = mem_copy_string(error_text(err));
+			error_free(err);
+			return;
+		}
+		content_id_extend(&order.id, &hash);
+	}
 	if (symbol_supply_find(names->supply, &order.id, order.quality, outcome))
 		return;
 	order.binary_fd = fcntl(names->vmlinux.fd, F_DUPFD_CLOEXEC, 0);

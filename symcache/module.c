@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "symcache/content_id.h"
 #include "symcache/file_places.h"
+#include "symcache/host_file.h"
 #include "symcache/mini_debug.h"
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
@@ -27,7 +28,6 @@
 #define LOG_AREA "symcache"
 #include "base/log.h"
 
-enum { ID_HASH_BYTES = 8 };
 #define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
@@ -35,6 +35,7 @@ struct candidate {
 	const char *root; /* as for path_open */
 	const char *path;
 	bool is_process_link; /* map_files or exe: what the process has, whatever its path */
+	bool is_of_process;   /* found through the process */
 	const struct file_place *place; /* where it was looked for by build-id; NULL = by path */
 };
 
@@ -180,6 +181,12 @@ static bool is_unchanged(const struct module *module)
 	return true;
 }
 
+/* A file that its process sees, and this host does not. */
+static bool is_elsewhere(const struct module *module, int fd)
+{
+	return !host_file_process_shares_root(module->pid) && !host_file_is_at(fd, module->path);
+}
+
 /* Takes fd, of the file at the candidate's place. */
 static enum module_state take_file(struct opening *opening, const struct candidate *candidate,
 				   int taken)
@@ -203,6 +210,8 @@ static enum module_state take_file(struct opening *opening, const struct candida
 			mem_format("%s%s", candidate->root ? candidate->root : "", candidate->path);
 		module->stamp = stamp;
 		module->owner = st.st_uid;
+		module->is_elsewhere = candidate->is_of_process && is_elsewhere(module, fd);
+		module->is_foreign = module->is_elsewhere || !host_file_is_trusted_owner(st.st_uid);
 		module->changed_s = st.st_ctim.tv_sec;
 		module->changed_ns = st.st_ctim.tv_nsec;
 		fd = -1;
@@ -243,7 +252,7 @@ static bool open_through_process(struct opening *opening)
 	if (query->pid <= 0)
 		return false;
 	char path[128];
-	struct candidate link = {.path = path, .is_process_link = true};
+	struct candidate link = {.path = path, .is_process_link = true, .is_of_process = true};
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, query->pid,
 		 query->map_start, query->map_end);
 	if (query->map_end > query->map_start && try_next(opening, &link))
@@ -252,7 +261,8 @@ static bool open_through_process(struct opening *opening)
 	if (link_reads(path, query->path) && try_next(opening, &link))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/root", query->pid);
-	struct candidate below = {.root = path, .path = opening->module->path};
+	struct candidate below = {
+		.root = path, .path = opening->module->path, .is_of_process = true};
 	return *opening->module->path == '/' && try_next(opening, &below);
 }
 
@@ -422,17 +432,19 @@ static void let_go(struct module *module)
 
 bool module_is_foreign(const struct module *module)
 {
-	return module->owner != 0 && module->owner != geteuid();
+	return module->is_foreign;
 }
 
 bool module_is_same_binary(struct module *a, struct module *b)
 {
-	if (!module_is_foreign(a) && !module_is_foreign(b))
-		return true;
+	if (!b->is_foreign)
+		return !a->is_foreign;
 	if (a->stamp.inode == b->stamp.inode && a->stamp.device == b->stamp.device)
 		return true;
-	return a->image.size == b->image.size && find_content_id(a) && find_content_id(b) &&
-	       build_id_equal(&a->content_id, &b->content_id);
+	bool may_differ_beside =
+		a->is_foreign && (a->is_elsewhere || b->is_elsewhere || a->owner != b->owner);
+	return !may_differ_beside && a->image.size == b->image.size && find_content_id(a) &&
+	       find_content_id(b) && build_id_equal(&a->content_id, &b->content_id);
 }
 
 void module_free(struct module *module)
@@ -493,25 +505,11 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		.target_root = target_root,
 		.roots = config->debug_roots,
 		.places = config->places,
+		.is_target_elsewhere = module->is_elsewhere,
 	};
 	module->debug = mem_zalloc(1, sizeof(*module->debug));
 	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
 		(void)debug_file_open(&query, module->debug);
-}
-
-/* Eight bytes of a hash behind an id: the same binary in that respect only. */
-static void extend_id(struct build_id *id, const struct build_id *hash)
-{
-	if (id->size > BUILD_ID_MAX_BYTES - ID_HASH_BYTES) {
-		/* No room: a hash of both, which no file has for an id of its own. */
-		uint8_t both[2 * BUILD_ID_MAX_BYTES];
-		memcpy(both, id->bytes, id->size);
-		memcpy(both + id->size, hash->bytes, hash->size);
-		*id = content_id_of_file(both, (size_t)id->size + hash->size);
-		return;
-	}
-	memcpy(id->bytes + id->size, hash->bytes, ID_HASH_BYTES);
-	id->size += ID_HASH_BYTES;
 }
 
 /* Versions of a file that is not hashed whole are told apart by what changes with it. */
@@ -524,13 +522,24 @@ static void add_version(const struct module *module, struct build_id *id)
 		int64_t changed_s, changed_ns;
 	} of_file = {module->stamp, module->changed_s, module->changed_ns};
 	const struct build_id version = content_id_of_file(&of_file, sizeof(of_file));
-	extend_id(id, &version);
+	content_id_extend(id, &version);
+}
+
+/* Two users' files of one content may have other files beside them. */
+static void add_content(const struct module *module, struct build_id *id)
+{
+	uint8_t parts[BUILD_ID_MAX_BYTES + sizeof(module->owner)];
+	size_t n = module->content_id.size;
+	memcpy(parts, module->content_id.bytes, n);
+	memcpy(parts + n, &module->owner, sizeof(module->owner));
+	const struct build_id hash = content_id_of_file(parts, n + sizeof(module->owner));
+	content_id_extend(id, &hash);
 }
 
 /*
  * The file's own id where it has one, not what the record says. Anybody can write any build-id into
- * a file of his own: those of others than root and ourselves are known by their content too, so
- * that they never stand for a program of the system. False when the content cannot be read.
+ * a file of his own: foreign ones are known by their content too, so that they never stand for a
+ * program of the system. False when the content cannot be read.
  */
 static bool make_file_id(struct module *module, struct build_id *out)
 {
@@ -540,7 +549,7 @@ static bool make_file_id(struct module *module, struct build_id *out)
 	if (module_is_foreign(module)) {
 		if (!find_content_id(module))
 			return false;
-		extend_id(out, &module->content_id);
+		add_content(module, out);
 		add_version(module, out);
 	} else if (!has_id) {
 		add_version(module, out);
@@ -587,18 +596,35 @@ static bool add_names_hash(const struct module *module, struct build_id *id)
 	if (err)
 		log_debug("names not hashed path=%s reason=\"%s\"", module->path, error_text(err));
 	else
-		extend_id(id, &hash);
+		content_id_extend(id, &hash);
+	error_free(err);
+	return !err;
+}
+
+/* What a debug file says that anybody may have put there holds for that very file alone. */
+static bool add_debug_content(const struct module *module, struct build_id *id)
+{
+	const struct debug_file *debug = module->debug;
+	if (!debug->is_open || !debug->is_foreign)
+		return true;
+	struct build_id hash;
+	struct error *err = content_id_of_fd(debug->fd, 0, debug->image.size, &hash);
+	if (err)
+		log_debug("debug file not hashed path=%s reason=\"%s\"", debug->path,
+			  error_text(err));
+	else
+		content_id_extend(id, &hash);
 	error_free(err);
 	return !err;
 }
 
 enum { PROCESS_ROOT_BYTES = 64 };
 
-/* Where the target's own paths begin; NULL = where ours do. */
+/* Where the target's own paths begin; NULL = where ours do. What is ours has its files here. */
 static const char *target_root_of(const struct module *module, const struct symcache_config *config,
 				  char process_root[PROCESS_ROOT_BYTES])
 {
-	if (!config->is_live || module->pid <= 0)
+	if (!module->is_elsewhere)
 		return config->sysroot;
 	snprintf(process_root, PROCESS_ROOT_BYTES, "/proc/%d/root", module->pid);
 	return process_root;
@@ -615,6 +641,7 @@ static struct side_file_places side_places(const struct module *module,
 		.roots = config->debug_roots,
 		.caches = config->places,
 		.owner = module->owner,
+		.is_target_elsewhere = module->is_elsewhere,
 	};
 }
 
@@ -688,7 +715,8 @@ bool module_lacks_alternate(struct module *module, const struct symcache_config 
 					  .id = alternate.id,
 					  .folder = "",
 					  .name = alternate.path};
-	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish);
+	bool is_foreign;
+	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish, &is_foreign);
 	*id_out = alternate.id;
 	return fd < 0;
 }
@@ -699,8 +727,10 @@ void module_build(struct module *module, const struct symcache_config *config,
 	/* Time may have passed since it was looked for, and the file may have been cut. */
 	if (!check_lost(module)) {
 		enum symbol_quality quality = module_quality(module);
-		if (quality == SYMBOL_QUALITY_SYMTAB &&
-		    !add_names_hash(module, &module->symbols_id))
+		bool is_known = add_debug_content(module, &module->symbols_id);
+		if (quality == SYMBOL_QUALITY_SYMTAB && is_known)
+			is_known = add_names_hash(module, &module->symbols_id);
+		if (!is_known)
 			module->symbols.failure = mem_copy_string("the file is damaged");
 		else if (!symbol_supply_find(supply, &module->symbols_id, quality,
 					     &module->symbols))

@@ -49,7 +49,9 @@ struct module {
 	struct file_stamp stamp;
 	int64_t changed_s, changed_ns; /* ctime at that time */
 	uint32_t owner;		       /* of the file */
-	struct build_id content_id;    /* empty = not asked for yet */
+	bool is_elsewhere;	       /* seen by its process, in another root than ours */
+	bool is_foreign;	    /* its build-id proves nothing: elsewhere, or another user's */
+	struct build_id content_id; /* empty = not asked for yet */
 	bool is_lost;  /* written to before its symbols were built: they are not to be had */
 	bool is_asked; /* for symbols */
 	struct symbol_outcome symbols;
@@ -63,11 +65,12 @@ struct module *module_new(const struct symcache_config *config, const struct mod
 void module_free(struct module *module);
 /* Saves the descriptor. One without a path is lost for names then. */
 void module_close_file(struct module *module);
-/* Whether the file belongs to somebody who is neither root nor this user. */
+/* Whether the file is none of this host's own: of neither root nor this user, or elsewhere. */
 bool module_is_foreign(const struct module *module);
 /*
- * Whether two open modules of one build-id are one binary. Build-ids can be forged: where a file is
- * foreign, it is its bytes that count.
+ * Whether open module b may be taken for module a, of the same build-id, from now on. Build-ids can
+ * be forged: where b is foreign, it is its bytes that count, and whose it is, as with a foreign one
+ * come its debug files; one of this host's is never taken for a foreign one.
  */
 bool module_is_same_binary(struct module *a, struct module *b);
 /* The path of a record without " (deleted)"; the length is returned. */

@@ -3,10 +3,12 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "symcache/host_file.h"
 #include "symcache/path_open.h"
 
 static bool try_place(const struct vmlinux_query *query, const char *root,
@@ -14,6 +16,9 @@ static bool try_place(const struct vmlinux_query *query, const char *root,
 {
 	CLEANUP(cleanup_fd) int fd = -1;
 	if (path_open(root, place->path, &fd) || !file_places_may_use(place, fd))
+		return false;
+	struct stat st;
+	if (fstat(fd, &st) < 0)
 		return false;
 	struct elf_image image;
 	struct error *err = elf_image_open(&image, fd);
@@ -23,8 +28,11 @@ static bool try_place(const struct vmlinux_query *query, const char *root,
 	}
 	if (build_id_equal(&image.build_id, &query->build_id) &&
 	    elf_image_find_type(&image, SHT_SYMTAB)) {
-		*out = (struct vmlinux_source){
-			.image = image, .fd = fd, .path = mem_copy_string(place->path)};
+		*out = (struct vmlinux_source){.image = image,
+					       .fd = fd,
+					       .path = mem_copy_string(place->path),
+					       .is_foreign =
+						       !host_file_is_trusted_owner(st.st_uid)};
 		fd = -1;
 		return true;
 	}

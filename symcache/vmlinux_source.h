@@ -30,6 +30,7 @@ struct vmlinux_source {
 	struct elf_image image;
 	int fd;
 	char *path;
+	bool is_foreign; /* of neither root nor this user: its build-id proves nothing */
 };
 
 /* Whether one was found; only then it is open. */
