@@ -6,7 +6,7 @@ set -eu
 
 build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev libpcre2-dev
 	libiberty-dev libcap-dev libseccomp-dev libpfm4-dev libuv1-dev libnghttp2-dev libssl-dev
-	libprotobuf-c-dev protobuf-c-compiler"
+	libprotobuf-c-dev protobuf-c-compiler libyaml-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
 test="libcmocka-dev protobuf-compiler python3-grpcio python3-protobuf nghttp2-server nghttp2-proxy openssl linux-perf golang-go elfutils
