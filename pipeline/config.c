@@ -170,16 +170,17 @@ static void place_node(struct reader *reader, struct config_node *node)
 		config_node_add(parent, node);
 }
 
-static struct config_node *copy_node(struct reader *reader, const struct config_node *node)
+static struct config_node *copy_node(struct reader *reader, const struct config_node *node,
+				     struct config_place alias)
 {
 	struct config_node *copy = arena_alloc(reader->arena, sizeof(*copy));
 	*copy = *node;
 	copy->first = copy->last = copy->next = NULL;
 	copy->n = 0;
 	for (const struct config_node *child = node->first; child; child = child->next) {
-		if (!count_node(reader, node->place))
+		if (!count_node(reader, alias))
 			break;
-		config_node_add(copy, copy_node(reader, child));
+		config_node_add(copy, copy_node(reader, child, alias));
 	}
 	return copy;
 }
@@ -203,7 +204,7 @@ static void take_alias(struct reader *reader, const yaml_event_t *event)
 	if (!node)
 		refuse(reader, place, "an alias of an anchor that is not there");
 	else if (count_node(reader, place))
-		place_node(reader, copy_node(reader, node));
+		place_node(reader, copy_node(reader, node, place));
 }
 
 static void take_scalar(struct reader *reader, const yaml_event_t *event)
@@ -441,7 +442,8 @@ static void override(struct config *config, const char *path, const char *value,
 			child->text = child->source =
 				arena_copy_string(&config->arena, value, strlen(value));
 			child->environment = NULL;
-			child->is_plain = child->is_secret = child->has_other_reference = false;
+			child->is_plain = child->is_secret = false;
+			child->is_unknown = child->has_other_reference = false;
 			child->place = child->end = place;
 			child->origin = shown;
 			child->first = child->last = NULL;

@@ -93,7 +93,7 @@ static void check_headers(const struct exporter_check *check)
 	}
 }
 
-/* Settings of TLS other than insecure. */
+/* A setting of TLS other than insecure that differs from its default. */
 static const char *tls_setting(const struct exporter_check *check)
 {
 	static const char *const paths[] = {
@@ -106,7 +106,14 @@ static const char *tls_setting(const struct exporter_check *check)
 		"tls.insecure_skip_verify",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-		if (has(check, paths[i]))
+		const struct config_node *node = config_node_find_path(check->node, paths[i]);
+		const struct config_key *keys =
+			config_schema_find_path("exporters.parca.tls")->keys;
+		const char *fallback =
+			config_schema_find(keys, paths[i] + strlen("tls."))->fallback;
+		bool is_default = node && fallback && node->kind == CONFIG_SCALAR &&
+				  strcmp(node->text, fallback) == 0;
+		if (node && !is_default)
 			return paths[i];
 	}
 	return NULL;

@@ -215,15 +215,15 @@ static void expand_scalar(struct expander *expander, struct config_node *node)
 		node->has_other_reference |= p[0] == '$' && p[1] == '{';
 		err = buf_append(&out, p++, 1);
 	}
-	if (err)
-		config_error_numbered(expander->problems, 205, node->place,
-				      "the value is longer than 64 KiB");
-	error_free(err);
 	expander->total_bytes += out.size;
-	if (is_changed && expander->total_bytes > MAX_TOTAL_BYTES)
+	bool is_too_much = is_changed && expander->total_bytes > MAX_TOTAL_BYTES;
+	if (err || is_too_much)
 		config_error_numbered(expander->problems, 205, node->place,
-				      "values with references take more than 4 MiB");
-	else if (is_changed)
+				      err ? "the value is longer than 64 KiB"
+					  : "values with references take more than 4 MiB");
+	node->is_unknown = !is_good || err || is_too_much;
+	error_free(err);
+	if (is_changed && !node->is_unknown)
 		node->text = arena_copy_string(expander->arena, buf_string(&out), out.size);
 	buf_fini(&out);
 }

@@ -259,7 +259,7 @@ static bool check_scalar(struct filler *filler, const struct config_key *key,
 		unexpected(filler, key, node, path);
 		return false;
 	}
-	return !is_left_over(filler, key, node, path);
+	return !node->is_unknown && !is_left_over(filler, key, node, path);
 }
 
 static void fill_scalar(struct filler *filler, const struct config_key *key,

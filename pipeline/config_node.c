@@ -60,6 +60,6 @@ struct config_node *config_node_find_path(const struct config_node *node, const 
 bool config_node_is_null(const struct config_node *node)
 {
 	return node->kind == CONFIG_SCALAR && node->is_plain &&
-	       (node->text[0] == '\0' || strcmp(node->text, "~") == 0 ||
-		strcmp(node->text, "null") == 0);
+	       (node->source[0] == '\0' || strcmp(node->source, "~") == 0 ||
+		strcmp(node->source, "null") == 0);
 }

@@ -28,6 +28,7 @@ struct config_node {
 	const char *environment;  /* a variable that text holds the value of */
 	bool is_plain;		  /* without quotes */
 	bool is_secret;		  /* holds what ${file:…} read: never shown */
+	bool is_unknown;	  /* a reference could not be replaced, which was told */
 	bool has_other_reference; /* a "${" that stayed as it was */
 
 	const char *origin; /* "default", "environment X"; NULL = a file */

@@ -48,9 +48,27 @@ const char *config_problems_take_source(struct config_problems *problems, const 
 	return source->path;
 }
 
+static bool is_same(const struct config_place *a, const struct config_place *b)
+{
+	return a->file == b->file && a->line == b->line && a->column == b->column;
+}
+
+/* What is wrong with one value is told once: the rest follows from it. */
+static bool is_told(const struct config_problems *problems, const struct config_place *place)
+{
+	for (size_t i = 0; i < problems->n && place->line; i++) {
+		if (!problems->problems[i].is_warning &&
+		    is_same(&problems->problems[i].place, place))
+			return true;
+	}
+	return false;
+}
+
 static void add(struct config_problems *problems, bool is_warning, int number,
 		struct config_place place, const char *fmt, va_list args)
 {
+	if (is_told(problems, &place))
+		return;
 	problems->n_errors += !is_warning;
 	if (problems->n == MAX_PROBLEMS) {
 		problems->n_dropped++;

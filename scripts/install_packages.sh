@@ -9,7 +9,7 @@ build="build-essential cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxx
 	libprotobuf-c-dev protobuf-c-compiler libyaml-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # elfutils, binutils, llvm, protobuf: other eyes on what we read and write.
-test="libcmocka-dev protobuf-compiler python3-grpcio python3-protobuf nghttp2-server nghttp2-proxy openssl linux-perf golang-go elfutils
+test="libcmocka-dev protobuf-compiler python3-grpcio python3-protobuf python3-yaml nghttp2-server nghttp2-proxy openssl linux-perf golang-go elfutils
 	binutils clang-14 llvm-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev lld-14 stress-ng strace python3
 	libcap2-bin mandoc"
 
