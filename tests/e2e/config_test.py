@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-config and relabel: all mistakes at once and at the right places, and the examples."""
-import re
+import re, socket
 from support import *
+from support_grpc import authority, certificate, server as echo_server
+from support_grpc_servers import Backend, server_credentials
 
 root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 examples = sorted(glob.glob(os.path.join(root, "configs/*.yaml")))
@@ -264,6 +266,49 @@ def fits(value, node, path):
             assert node.get("additionalProperties", True), "%s has no %s" % (path, key)
             if isinstance(node.get("additionalProperties"), dict):
                 fits(inner, node["additionalProperties"], path + "." + key)
+
+
+# --- connections ---
+
+def remote(port, settings=""):
+    return config(("exporters: {parca: {endpoint: 'localhost:%d'%s}}\n" % (port, settings)).encode())
+
+
+def test_connect_reaches_servers_without_sending():
+    with Backend("parca") as server:
+        done = run("check-config", "--connect", remote(server.port, ", tls: {insecure: true}"), check=0, env=clean())
+        assert b"parca: localhost:%d: reached, and serving\n" % server.port in done.stdout, done.stdout
+        assert not server.stored
+    pair = certificate()
+    with Backend("parca", credentials=server_credentials(pair)) as server:
+        run("check-config", "--connect", remote(server.port, ", tls: {ca_file: %s}" % authority("Test CA")[0]), check=0,
+            env=clean())
+        done = run("check-config", "--connect", remote(server.port), check=75, env=clean())
+        assert ('error: parca: certificate of localhost:%d is not trusted: issuer "Test CA" unknown [E301, exit 75]'
+                % server.port) in done.stderr, done.stderr
+
+
+def test_connect_tells_credentials_and_missing_health_services():
+    with Backend("parca", token="right") as server:
+        plain = ", tls: {insecure: true}, bearer_token: "
+        run("check-config", "--connect", remote(server.port, plain + "right"), check=0, env=clean())
+        done = run("check-config", "--connect", remote(server.port, plain + "wrong"), check=77, env=clean())
+        assert "[E302, exit 77]" in done.stderr and "wrong" not in done.stderr, done.stderr
+    with echo_server() as port:
+        done = run("check-config", "--connect", remote(port, ", tls: {insecure: true}"), check=0, env=clean())
+        assert done.stdout.endswith(b": reached\n"), done.stdout
+
+
+def test_connect_says_why_it_cannot():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    done = run("check-config", "--connect", remote(port, ", tls: {insecure: true}"), check=75, env=clean())
+    assert "error: parca: " in done.stderr and "[E305, exit 75]" in done.stderr, done.stderr
+    at = folder()
+    good = config(b"exporters: {file: {directory: %s/new}}\n" % at.encode())
+    assert b"can be written" in run("check-config", "--connect", good, check=0, env=clean()).stdout
+    bad = config(b"exporters: {file: {directory: /nonexistent/a/b}}\n")
+    assert "[E701" in run("check-config", "--connect", bad, check=73, env=clean()).stderr
 
 
 # --- relabel ---
