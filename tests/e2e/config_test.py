@@ -289,7 +289,7 @@ def test_connect_reaches_servers_without_sending():
 
 
 def test_connect_tells_credentials_and_missing_health_services():
-    with Backend("parca", token="right") as server:
+    with Backend("parca", token="Bearer right") as server:
         plain = ", tls: {insecure: true}, bearer_token: "
         run("check-config", "--connect", remote(server.port, plain + "right"), check=0, env=clean())
         done = run("check-config", "--connect", remote(server.port, plain + "wrong"), check=77, env=clean())
