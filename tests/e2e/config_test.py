@@ -292,8 +292,8 @@ def test_connect_tells_credentials_and_missing_health_services():
     with Backend("parca", token="Bearer right") as server:
         plain = ", tls: {insecure: true}, bearer_token: "
         run("check-config", "--connect", remote(server.port, plain + "right"), check=0, env=clean())
-        done = run("check-config", "--connect", remote(server.port, plain + "wrong"), check=77, env=clean())
-        assert "[E302, exit 77]" in done.stderr and "wrong" not in done.stderr, done.stderr
+        done = run("check-config", "--connect", remote(server.port, plain + "geheim"), check=77, env=clean())
+        assert "[E302, exit 77]" in done.stderr and "geheim" not in done.stderr, done.stderr
     with echo_server() as port:
         done = run("check-config", "--connect", remote(port, ", tls: {insecure: true}"), check=0, env=clean())
         assert done.stdout.endswith(b": reached\n"), done.stdout
