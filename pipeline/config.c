@@ -79,6 +79,18 @@ static struct config_place place_of_byte(const struct reader *reader, const char
 	return place;
 }
 
+/* The brace of an unquoted ${…} opens a map inside of { }, where none may stand. */
+static bool is_at_reference(const char *text, size_t size, size_t n_characters)
+{
+	size_t i = 0;
+	for (; i < size && n_characters > 0; n_characters--) {
+		do
+			i++;
+		while (i < size && ((unsigned char)text[i] & 0xc0) == 0x80);
+	}
+	return i > 0 && i < size && text[i] == '{' && text[i - 1] == '$';
+}
+
 static void fail_syntax(struct reader *reader, const char *text, size_t size)
 {
 	const yaml_parser_t *parser = &reader->parser;
@@ -87,10 +99,12 @@ static void fail_syntax(struct reader *reader, const char *text, size_t size)
 	size_t offset = parser->problem_offset < size ? parser->problem_offset : size;
 	struct config_place place = is_bytes ? place_of_byte(reader, text, offset)
 					     : make_place(reader, parser->problem_mark);
+	bool is_reference = is_at_reference(text, size, parser->problem_mark.index);
 	if (parser->context && !is_bytes)
-		config_error_numbered(reader->problems, 206, place,
-				      "not YAML: %s (%s that began in line %zu)", what,
-				      parser->context, parser->context_mark.line + 1);
+		config_error_numbered(
+			reader->problems, 206, place, "not YAML: %s (%s that began in line %zu)%s",
+			what, parser->context, parser->context_mark.line + 1,
+			is_reference ? "; put quotes around ${…} inside of { } and [ ]" : "");
 	else
 		config_error_numbered(reader->problems, 206, place, "not YAML: %s", what);
 	reader->is_failed = true;

@@ -60,7 +60,7 @@ static void unexpected(struct filler *filler, const struct config_key *key,
 	config_text_show(key, node, shown, sizeof(shown));
 	config_text_expected(key, expected, sizeof(expected));
 	const char *nearest = NULL;
-	if (key->choices && node->kind == CONFIG_SCALAR) {
+	if (key->choices && node->kind == CONFIG_SCALAR && key->type != CONFIG_TYPE_TEXTS) {
 		size_t n = 0;
 		while (key->choices[n])
 			n++;
