@@ -170,7 +170,7 @@ static struct error *check_group(struct scan *scan)
 		return NULL;
 	scan->at++;
 	if (isdigit((unsigned char)*scan->at) ||
-	    (strchr("+-", *scan->at) && isdigit((unsigned char)scan->at[1])))
+	    ((*scan->at == '+' || *scan->at == '-') && isdigit((unsigned char)scan->at[1])))
 		return refuse(scan, start, "recursion is not supported");
 	if (strncmp(scan->at, "P<", 2) == 0 || *scan->at == '<') {
 		const char *close = strchr(scan->at, '>');
