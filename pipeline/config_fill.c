@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "pipeline/cli.h"
 #include "pipeline/config_schema.h"
@@ -132,7 +133,8 @@ static bool has_control(const char *text)
 static bool is_choice(const struct config_key *key, const char *text, unsigned *index_out)
 {
 	for (unsigned i = 0; key->choices && key->choices[i]; i++) {
-		if (strcmp(key->choices[i], text) == 0) {
+		if (strcmp(key->choices[i], text) == 0 ||
+		    (key->flags & CONFIG_ANY_CASE && strcasecmp(key->choices[i], text) == 0)) {
 			*index_out = i;
 			return true;
 		}

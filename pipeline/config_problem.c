@@ -12,7 +12,7 @@
 #include "pipeline/json_text.h"
 
 enum {
-	MAX_PROBLEMS = 1000,
+	MAX_PROBLEMS = 200,
 	TEXT_BYTES = 1024,
 	SHOWN_COLUMNS = 120, /* of a line; the caret stays within */
 };
@@ -175,15 +175,24 @@ bool config_problems_has_between(const struct config_problems *problems, struct 
 	return false;
 }
 
-static bool is_hidden(const struct config_problems *problems, const char *file, unsigned line,
-		      unsigned column)
+/* Marks which of the SHOWN_COLUMNS from first on belong to a secret. */
+static void mark_hidden(const struct config_problems *problems, const struct config_place *line,
+			unsigned first, bool marks[SHOWN_COLUMNS])
 {
-	const struct config_place place = {file, line, column};
+	memset(marks, 0, SHOWN_COLUMNS * sizeof(*marks));
 	for (size_t i = 0; i < problems->n_hidden; i++) {
-		if (is_between(&place, &problems->hidden[i].begin, &problems->hidden[i].end))
-			return true;
+		const struct config_place *begin = &problems->hidden[i].begin;
+		const struct config_place *end = &problems->hidden[i].end;
+		if (begin->file != line->file || begin->line > line->line || end->line < line->line)
+			continue;
+		unsigned from =
+			begin->line == line->line && begin->column > first ? begin->column : first;
+		unsigned to = first + SHOWN_COLUMNS;
+		if (end->line == line->line && end->column < to)
+			to = end->column;
+		for (unsigned column = from; column < to; column++)
+			marks[column - first] = true;
 	}
-	return false;
 }
 
 /* Characters of the line from first on, secrets masked; what is no text becomes '?'. */
@@ -192,14 +201,16 @@ static void copy_line(const struct config_problems *problems, const struct confi
 {
 	unsigned column = 0;
 	struct error *err = NULL;
-	for (size_t i = 0; i < n && !err;) {
+	bool is_hidden[SHOWN_COLUMNS];
+	mark_hidden(problems, place, first, is_hidden);
+	for (size_t i = 0; i < n && !err && column + 1 < first + SHOWN_COLUMNS;) {
 		size_t length = 1;
 		while (i + length < n && ((unsigned char)line[i + length] & 0xc0) == 0x80)
 			length++;
 		column++;
 		bool is_control = (unsigned char)line[i] < 0x20 && line[i] != '\t';
-		if (column >= first && column < first + SHOWN_COLUMNS) {
-			if (is_hidden(problems, place->file, place->line, column))
+		if (column >= first) {
+			if (is_hidden[column - first])
 				err = buf_append(out, "*", 1);
 			else
 				err = buf_append(out, is_control ? "?" : line + i,

@@ -149,7 +149,7 @@ static const struct config_key rule_keys[] = {
 	{"action", CONFIG_TYPE_CHOICE, INTO(struct config_rule, rule.action), .fallback = "replace",
 	 CHOICES("replace", "keep", "drop", "keepequal", "dropequal", "hashmod", "labelmap",
 		 "labeldrop", "labelkeep", "lowercase", "uppercase"),
-	 .what = "What the rule does."},
+	 .flags = CONFIG_ANY_CASE, .what = "What the rule does."},
 	END,
 };
 

@@ -38,6 +38,7 @@ enum {
 	CONFIG_TEMPLATE = 1 << 1, /* "$1" and "${name}" have a meaning */
 	CONFIG_LABELS = 1 << 2,	  /* of a map: keys are names of labels */
 	CONFIG_LOWER = 1 << 3,	  /* of a map: keys become lower case */
+	CONFIG_ANY_CASE = 1 << 4, /* of choices: upper case counts as lower case */
 };
 
 struct config_key {

@@ -103,6 +103,12 @@ def test_secrets_are_not_shown():
              b" bearertoken: geheim3, basic_auth: {passwort: geheim4}}}\n")
     done = run("check-config", config(wrong), check=78, env=clean())
     assert "geheim" not in done.stderr and "********" in done.stderr, done.stderr
+    # Of a long line only the part around the place is shown, masked all the same.
+    text = ("exporters: {parca: {endpoint: h, %s bearer_token: geheim%s, frob: 1, headers: {a: geheim%s}}}\n"
+            % (" " * 150, "x" * 40, "y" * 100))
+    done = run("check-config", config(text.encode()), check=78, env=clean())
+    shown, caret = done.stderr.splitlines()[1:3]
+    assert len(shown) == 120 and "geheim" not in shown and shown[caret.index("^"):].startswith("frob: 1, headers: {a: *"), shown
 
 
 def test_control_characters_of_a_file_reach_no_terminal():

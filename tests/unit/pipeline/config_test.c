@@ -401,7 +401,7 @@ static const char whole[] =
 	"  process: {read_environ: [A, B], remember_exited: 0}\n"
 	"  gitaly: {subcommand_from: [stack]}\n"
 	"  symbols: {capture: lazy, cache_max_size: 5MiB, debuginfod: {urls: [\"https://d\"]}}\n"
-	"  relabel: {relabel_configs: [{regex: a, action: labeldrop}]}\n"
+	"  relabel: {relabel_configs: [{regex: a, action: LabelDrop}]}\n"
 	"  limits: {topk: {cgroup: 20, comm: 5}, exemplars: {min_samples: 3}}\n"
 	"exporters:\n"
 	"  file: {directory: /d, max_size: 1TiB}\n"
