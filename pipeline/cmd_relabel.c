@@ -116,9 +116,11 @@ static void print_changes(const struct label_set *before, const struct label_set
 	uint32_t b = 0;
 	uint32_t a = 0;
 	bool is_changed = false;
-	while (b < before->n || a < after->n) {
+	for (;;) {
 		const struct label *old = b < before->n ? &before->labels[b] : NULL;
 		const struct label *new = a < after->n ? &after->labels[a] : NULL;
+		if (!old && !new)
+			break;
 		int order = !old ? 1 : !new ? -1 : strcmp(old->name, new->name);
 		b += order <= 0;
 		a += order >= 0;
