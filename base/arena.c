@@ -77,8 +77,18 @@ static void *alloc_slow(struct arena *arena, size_t bytes)
 	return p;
 }
 
+/* Texts stand side by side; the next object is aligned again. */
+static void align_next(struct arena *arena)
+{
+	size_t gap = -(uintptr_t)arena->next & (ALIGNMENT - 1);
+	size_t left = (size_t)(arena->limit - arena->next);
+	if (gap)
+		arena->next += gap < left ? gap : left;
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
+	align_next(arena);
 	size_t rounded = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
 	if (UNLIKELY(rounded < bytes))
 		rounded = SIZE_MAX;
@@ -93,7 +103,11 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 
 char *arena_copy_string(struct arena *arena, const char *s, size_t n)
 {
-	char *copy = arena_alloc(arena, n + 1);
+	char *copy = (char *)arena->next;
+	if (n < (size_t)(arena->limit - arena->next))
+		arena->next += n + 1;
+	else
+		copy = arena_alloc(arena, n + 1);
 	if (n)
 		memcpy(copy, s, n);
 	copy[n] = 0;

@@ -26,5 +26,5 @@ void arena_fini(struct arena *arena);
 bool arena_is_full(const struct arena *arena);
 /* Aligned to 16 bytes, uninitialised; never NULL. */
 void *arena_alloc(struct arena *arena, size_t bytes);
-/* Copies n bytes and puts a 0 behind them. */
+/* Copies n bytes and puts a 0 behind them; not aligned. */
 char *arena_copy_string(struct arena *arena, const char *s, size_t n);

@@ -2,6 +2,7 @@
 /* Errors of functions that get a path begin with it. */
 #include "base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -207,9 +208,12 @@ void file_map_close(struct file_map *map)
 
 static struct error *cannot_create(int errno_value, const char *path)
 {
-	int number = errno_value == ENOSPC || errno_value == EDQUOT ? ERROR_DISK_FULL
-								    : ERROR_CANNOT_CREATE;
-	return error_number(error_errno(errno_value, "cannot create %s", path), number);
+	struct error *err = error_errno(errno_value, "cannot create %s", path);
+	if (error_get_number(err)) /* out of descriptors: the path is not to blame */
+		return err;
+	return error_number(err, errno_value == ENOSPC || errno_value == EDQUOT
+					 ? ERROR_DISK_FULL
+					 : ERROR_CANNOT_CREATE);
 }
 
 /* The number of a name that stands for an open descriptor of ours, -1 for other names. */
@@ -447,6 +451,13 @@ static struct error *give_name(struct file_writer *writer)
 			return copy_to_named(writer);
 	}
 	return cannot_create(EEXIST, writer->path);
+}
+
+void file_writer_set_path(struct file_writer *writer, const char *path)
+{
+	assert(!writer->is_direct);
+	mem_free(writer->path);
+	writer->path = mem_copy_string(path);
 }
 
 struct error *file_writer_commit(struct file_writer *writer)

@@ -49,6 +49,8 @@ struct file_writer {
 };
 struct error *file_writer_open(const char *path, struct file_writer *out) MUST_USE;
 struct error *file_writer_commit(struct file_writer *writer) MUST_USE;
+/* Lets commit give it another name in the same folder. Not for a direct one. */
+void file_writer_set_path(struct file_writer *writer, const char *path);
 /* Without commit the temporary goes and the old file stays. */
 void file_writer_close(struct file_writer *writer);
 /* For a signal handler that ends the program: removes what has a temporary name. */

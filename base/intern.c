@@ -12,7 +12,7 @@
 #include "base/hash_seed.h"
 #include "base/mem.h"
 
-enum { FIRST_ENTRIES = 64, FIRST_SLOTS = 128 };
+enum { FIRST_ENTRIES = 64 };
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -37,33 +37,10 @@ static uint32_t hash_text(const struct intern *intern, const char *text, size_t 
 	return (uint32_t)hash_mix(hash);
 }
 
-static void grow_table(struct intern *intern)
+static uint32_t hash_of_entry(const void *context, uint32_t index)
 {
-	size_t n_slots = intern->table ? ((size_t)intern->table_mask + 1) * 2 : FIRST_SLOTS;
-	assert(n_slots - 1 <= UINT32_MAX);
-	mem_free(intern->table);
-	intern->table = mem_zalloc(n_slots, sizeof(*intern->table));
-	intern->table_mask = (uint32_t)(n_slots - 1);
-	for (uint32_t i = 0; i < intern->n; i++) {
-		uint32_t slot = intern->entries[i].hash & intern->table_mask;
-		while (intern->table[slot])
-			slot = (slot + 1) & intern->table_mask;
-		intern->table[slot] = i + 1;
-	}
-}
-
-/* The slot of the text, or the free one where it belongs. */
-static uint32_t find(const struct intern *intern, const char *text, size_t size, uint32_t hash)
-{
-	uint32_t slot = hash & intern->table_mask;
-	while (intern->table[slot]) {
-		const struct intern_entry *entry = &intern->entries[intern->table[slot] - 1];
-		if (entry->hash == hash && entry->size == size &&
-		    memcmp(entry->text, text, size) == 0)
-			break;
-		slot = (slot + 1) & intern->table_mask;
-	}
-	return slot;
+	const struct intern *intern = context;
+	return intern->entries[index].hash;
 }
 
 void intern_init(struct intern *intern, struct arena *arena)
@@ -72,14 +49,13 @@ void intern_init(struct intern *intern, struct arena *arena)
 		.arena = arena,
 		.seed = {hash_seed_make(), hash_seed_make()},
 	};
-	grow_table(intern);
 	intern_bytes(intern, "", 0);
 }
 
 void intern_fini(struct intern *intern)
 {
 	mem_free(intern->entries);
-	mem_free(intern->table);
+	index_table_fini(&intern->table);
 	*intern = (struct intern){0};
 }
 
@@ -87,12 +63,13 @@ uint32_t intern_bytes(struct intern *intern, const char *text, size_t size)
 {
 	assert(size <= UINT32_MAX); /* callers cap what they read */
 	uint32_t hash = hash_text(intern, text, size);
-	uint32_t slot = find(intern, text, size, hash);
-	if (intern->table[slot])
-		return intern->table[slot] - 1;
-	if (intern->n >= intern->table_mask / 2) {
-		grow_table(intern);
-		slot = find(intern, text, size, hash);
+	index_table_reserve(&intern->table, 1, hash_of_entry, intern);
+	for (struct index_probe probe = index_table_probe(&intern->table, hash);
+	     index_probe_next(&intern->table, &probe);) {
+		const struct intern_entry *entry = &intern->entries[probe.index];
+		if (entry->hash == hash && entry->size == size &&
+		    memcmp(entry->text, text, size) == 0)
+			return probe.index;
 	}
 	if (intern->n == intern->capacity) {
 		intern->capacity = intern->capacity ? intern->capacity * 2 : FIRST_ENTRIES;
@@ -104,8 +81,8 @@ uint32_t intern_bytes(struct intern *intern, const char *text, size_t size)
 		.size = (uint32_t)size,
 		.hash = hash,
 	};
-	intern->table[slot] = ++intern->n;
-	return intern->n - 1;
+	intern->n++;
+	return index_table_add(&intern->table, hash);
 }
 
 uint32_t intern_string(struct intern *intern, const char *text)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/index_table.h"
 
 struct intern_entry {
 	const char *text; /* 0-terminated, may hold 0 bytes before its end */
@@ -21,8 +22,7 @@ struct intern {
 	struct intern_entry *entries;
 	uint32_t n;
 	uint32_t capacity;
-	uint32_t *table; /* index + 1, 0 = free */
-	uint32_t table_mask;
+	struct index_table table;
 	uint64_t seed[2];
 };
 

@@ -31,7 +31,7 @@ static struct error *fork_between(char *const *argv, const int go[2], const int 
 	pid_t pid = fork();
 
 	if (pid < 0)
-		return error_errno(errno, "fork");
+		return error_number(error_errno(errno, "cannot start %s: fork", argv[0]), 117);
 	if (pid == 0) {
 		/* The parent's end stays open in the parent only, or its closing goes unseen. */
 		close(go[1]);

@@ -95,6 +95,8 @@ struct error *collector_open_live(const struct collector_live_options *options,
 				  struct record_source **out) MUST_USE;
 /* Enables the events, and lets the command run. */
 struct error *collector_live_start(struct record_source *source) MUST_USE;
+/* Disables the events at once, also from within a drain; a stop follows. */
+void collector_live_disable(struct record_source *source);
 /* Disables the events; what is in the rings stays to be drained. */
 struct error *collector_live_stop(struct record_source *source) MUST_USE;
 /* Descriptors that become readable when a ring wants to be drained; may change after a drain
@@ -105,6 +107,12 @@ const int *collector_live_fds(struct record_source *source, size_t *n_out);
  * its status.
  */
 pid_t collector_live_child(struct record_source *source);
+/*
+ * For a file that begins in the middle: the next drain first gives out what runs now, as the first
+ * one did. Until is_held is false again the CPUs, and so the events' ids, stay as they are.
+ */
+struct error *collector_live_describe_anew(struct record_source *source) MUST_USE;
+void collector_live_hold_cpus(struct record_source *source, bool is_held);
 /* True when all target processes are gone (PIDS, COMMAND) or the cgroup was removed. */
 bool collector_live_is_target_gone(struct record_source *source);
 

@@ -364,8 +364,9 @@ struct error *event_attr_parse(const char *text, const struct event_attr_host *h
 	for (const char *p = text;;) {
 		size_t n = strcspn(p, ",");
 		if (n == 0 || n >= EVENT_ATTR_MAX_NAME)
-			return error_number(error_new(ERROR_USAGE, "events %.200s: a name is %s",
-						      text, n ? "too long" : "empty"),
+			return error_number(error_new(ERROR_USAGE,
+						      "event list \"%.200s\": a name is %s", text,
+						      n ? "too long" : "empty"),
 					    105);
 		if (out->n == EVENT_ATTR_MAX_EVENTS)
 			return error_number(error_new(ERROR_LIMIT, "more than %d events",
@@ -399,7 +400,7 @@ static void set_common(struct perf_event_attr *attr)
 	perf_attr_set(attr, PERF_ATTR_DISABLED, 1);
 }
 
-static bool is_clock(const struct perf_event_attr *attr)
+bool event_attr_is_clock(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
 						    attr->config == PERF_COUNT_SW_TASK_CLOCK);
@@ -421,7 +422,7 @@ void event_attr_set_sampling(struct perf_event_attr *attr,
 			sampling->frequency_hz ? sampling->frequency_hz : EVENT_ATTR_DEFAULT_HZ;
 		perf_attr_set(attr, PERF_ATTR_FREQ, 1);
 	}
-	if (is_clock(attr))
+	if (event_attr_is_clock(attr))
 		perf_attr_set(attr, PERF_ATTR_EXCLUDE_IDLE, 1);
 }
 

@@ -64,3 +64,5 @@ void event_attr_set_keeper(struct perf_event_attr *attr, uint32_t wakeup_bytes);
 /* cpu-clock in place of attr, same levels and rate. */
 void event_attr_set_fallback(struct perf_event_attr *attr);
 bool event_attr_is_cycles(const struct perf_event_attr *attr);
+/* cpu-clock and task-clock, which count nanoseconds. */
+bool event_attr_is_clock(const struct perf_event_attr *attr);

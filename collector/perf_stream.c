@@ -38,13 +38,14 @@ void perf_stream_pool_fini(struct perf_stream_pool *pool)
 		mem_free(block);
 	}
 	pool->n_free = 0;
+	pool->is_over = true;
 }
 
 static void release_block(struct reorder_block *base)
 {
 	struct perf_stream_block *block = (struct perf_stream_block *)base;
 	struct perf_stream_pool *pool = block->pool;
-	if (pool->n_free == FREE_BLOCKS_MAX) {
+	if (pool->n_free == FREE_BLOCKS_MAX || pool->is_over) {
 		mem_free(block);
 		return;
 	}

@@ -31,8 +31,10 @@ struct perf_stream_block;
 struct perf_stream_pool {
 	struct perf_stream_block *free;
 	size_t n_free;
+	bool is_over;
 };
 
+/* From here on blocks are freed as they come back. */
 void perf_stream_pool_fini(struct perf_stream_pool *pool);
 
 /* Bytes of one kind: those of the file, or those that come out of zstd. */

@@ -127,12 +127,15 @@ static struct error *replay_drain(struct record_source *source, perf_record_sink
 	struct error *err = read_parts(replay);
 	if (replay->is_sink_tired)
 		return err;
+	/* Nothing is read into blocks any more: what the sink has taken is given back at once. */
+	perf_stream_pool_fini(&replay->pool);
 	/* After damage the records before it are still worth having. */
 	struct error *flush_err = reorder_flush(&replay->reorder);
 	if (flush_err) {
 		error_free(err);
 		return flush_err;
 	}
+	reorder_fini(&replay->reorder);
 	replay->is_done = true;
 	perf_file_warn_skipped(&replay->file);
 	if (!err)

@@ -209,7 +209,7 @@ static struct error *check_cpus(struct session *session, uint64_t now_ns)
 {
 	struct cpu_set online CLEANUP(cpu_set_fini) = {0};
 
-	if (now_ns - session->cpus_checked_ns < CPUS_CHECK_INTERVAL_NS)
+	if (session->are_cpus_held || now_ns - session->cpus_checked_ns < CPUS_CHECK_INTERVAL_NS)
 		return NULL;
 	session->cpus_checked_ns = now_ns;
 	struct error *err = cpu_set_read_online(&online);
@@ -597,15 +597,34 @@ struct error *collector_live_start(struct record_source *source)
 	return err;
 }
 
-struct error *collector_live_stop(struct record_source *source)
+void collector_live_disable(struct record_source *source)
 {
 	struct session *session = from_source(source);
 
 	ring_set_ioctl(&session->rings, PERF_EVENT_IOC_DISABLE);
 	ring_set_ioctl(&session->exec.rings, PERF_EVENT_IOC_DISABLE);
+}
+
+struct error *collector_live_stop(struct record_source *source)
+{
+	struct session *session = from_source(source);
+
+	collector_live_disable(source);
 	session->is_running = false;
 	session->is_stopped = true;
 	return NULL;
+}
+
+struct error *collector_live_describe_anew(struct record_source *source)
+{
+	struct session *session = from_source(source);
+
+	return session->synthetic.size ? NULL : session_scan(session);
+}
+
+void collector_live_hold_cpus(struct record_source *source, bool is_held)
+{
+	from_source(source)->are_cpus_held = is_held;
 }
 
 const int *collector_live_fds(struct record_source *source, size_t *n_out)

@@ -61,6 +61,7 @@ struct session {
 	struct buf synthetic; /* until the first drain */
 
 	bool is_running, is_stopped, is_lost_told;
+	bool are_cpus_held;
 	uint64_t cpus_checked_ns;
 	int *fds;
 	size_t n_fds;
@@ -75,6 +76,8 @@ void session_warn(struct session *session, int number, const char *why, const ch
 int session_add_target(struct session *session, pid_t pid, unsigned flags, uint32_t *event_out);
 /* Opens and closes rings so that they are those of cpus (which is taken). */
 struct error *session_set_cpus(struct session *session, struct cpu_set *cpus) MUST_USE;
+/* What runs now goes into session->synthetic, which is empty. */
+struct error *session_scan(struct session *session) MUST_USE;
 /* Notes a thread as covered. */
 void session_add_tid(struct session *session, pid_t tid);
 extern const struct record_source_ops session_ops;

@@ -6,6 +6,7 @@
 #include "collector/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -38,6 +39,8 @@ enum {
 	SMALL_FILE_MAX_BYTES = 1 << 20,
 	FDS_BESIDE = 256, /* what the process needs beside its events */
 	MAX_TID_ROUNDS = 16,
+	NS_PER_S = 1000000000,
+	CLOCK_LEAST_PERIOD_NS = 10000, /* of perf_swevent_start_hrtimer() */
 };
 
 static bool is_of_tasks(const struct session *session)
@@ -47,18 +50,55 @@ static bool is_of_tasks(const struct session *session)
 
 /* --- events --- */
 
-static uint32_t limit_frequency(struct session *session, uint32_t asked_hz)
+/*
+ * The kernel bounds each event by itself; several of them can still take so much of a CPU that
+ * nothing else runs, not even who would end it. So all together get what one may have.
+ */
+static uint64_t highest_hz(uint32_t n_events)
 {
 	long max_hz = event_open_sysctl("perf_event_max_sample_rate", 0);
 
-	if (max_hz <= 0 || asked_hz <= max_hz)
+	if (max_hz <= 0)
+		return UINT64_MAX;
+	return (uint64_t)max_hz > n_events ? (uint64_t)max_hz / n_events : 1;
+}
+
+static uint32_t limit_frequency(struct session *session, uint32_t asked_hz, uint32_t n_events)
+{
+	uint64_t max_hz = highest_hz(n_events);
+
+	if (asked_hz <= max_hz)
 		return asked_hz;
 	char *fix CLEANUP(cleanup_mem) =
-		mem_format("sudo sysctl kernel.perf_event_max_sample_rate=%u", asked_hz);
+		mem_format("sudo sysctl kernel.perf_event_max_sample_rate=%llu",
+			   (unsigned long long)asked_hz * n_events);
 	session_warn(session, 113, NULL, fix,
-		     "sampling at %ld Hz instead of %u: kernel.perf_event_max_sample_rate", max_hz,
-		     asked_hz);
+		     "sampling at %llu Hz instead of %u: kernel.perf_event_max_sample_rate, for %u "
+		     "event%s",
+		     (unsigned long long)max_hz, asked_hz, n_events, n_events == 1 ? "" : "s");
 	return (uint32_t)max_hz;
+}
+
+/* A clock counts nanoseconds, so a small count asks for more samples than there can be. */
+static void limit_clock_period(struct session *session, struct perf_event_info *event)
+{
+	uint64_t max_hz = highest_hz(session->n_sampling);
+	uint64_t least_ns = NS_PER_S / max_hz + (NS_PER_S % max_hz != 0);
+	uint64_t asked_ns = event->attr.sample_period;
+
+	if (least_ns < CLOCK_LEAST_PERIOD_NS)
+		least_ns = CLOCK_LEAST_PERIOD_NS;
+	if (asked_ns >= least_ns || perf_attr_has(&event->attr, PERF_ATTR_FREQ) ||
+	    !event_attr_is_clock(&event->attr))
+		return;
+	event->attr.sample_period = least_ns;
+	session_warn(session, 113,
+		     "A clock is counted in nanoseconds, and the kernel fires it "
+		     "every 10000 at most; kernel.perf_event_max_sample_rate may ask "
+		     "for more.",
+		     "none needed; -F HZ says what is meant",
+		     "a sample of %s every %llu ns instead of %llu", event->name,
+		     (unsigned long long)least_ns, (unsigned long long)asked_ns);
 }
 
 static void set_event(struct session *session, uint32_t i, const struct perf_event_attr *attr,
@@ -86,7 +126,7 @@ static struct error *set_events(struct session *session,
 	if (err)
 		return err;
 	struct event_attr_sampling sampling = {
-		.frequency_hz = limit_frequency(session, options->frequency_hz),
+		.frequency_hz = limit_frequency(session, options->frequency_hz, list->n),
 		.period = options->period,
 	};
 	/* Which group a sample belongs to, also when its process was never seen to start. */
@@ -102,6 +142,7 @@ static struct error *set_events(struct session *session,
 		perf_attr_set(attr, PERF_ATTR_ENABLE_ON_EXEC, session->scope == COLLECTOR_COMMAND);
 		attr->sample_type |= cgroup_field;
 		set_event(session, i, attr, list->events[i].name);
+		limit_clock_period(session, &session->info.events[i]);
 	}
 	event_attr_set_side_band(&side_band);
 	perf_attr_set(&side_band, PERF_ATTR_INHERIT, is_of_tasks(session));
@@ -287,6 +328,7 @@ static void fall_back(struct session *session, uint32_t i)
 	event_attr_set_fallback(&event->attr);
 	mem_free(event->name);
 	event->name = mem_copy_string("cpu-clock");
+	limit_clock_period(session, event);
 	session->state.is_event_fallback = true;
 }
 
@@ -428,6 +470,17 @@ static struct error *attach_round(struct session *session, const struct hash_map
 	return err;
 }
 
+/* They are gone, unless their threads could not even be listed. */
+static struct error *explain_nothing(const struct session *session)
+{
+	char *path CLEANUP(cleanup_mem) = mem_format("/proc/%d/task", session->pids[0]);
+	int fd CLEANUP(cleanup_fd) = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return ring_set_explain(errno, path);
+	return error_number(error_new(ERROR_NO_ENTRY, "no process %d", session->pids[0]), 102);
+}
+
 static struct error *attach_pids(struct session *session)
 {
 	struct hash_map inherited CLEANUP(hash_map_fini);
@@ -441,8 +494,7 @@ static struct error *attach_pids(struct session *session)
 		err = attach_round(session, &inherited, &found);
 	}
 	if (!err && session->rings.n_open == 0)
-		err = error_number(error_new(ERROR_NO_ENTRY, "no process %d", session->pids[0]),
-				   102);
+		err = explain_nothing(session);
 	return err;
 }
 
@@ -546,21 +598,23 @@ static struct error *scan_processes(const struct session *session, struct record
 {
 	struct error *err = NULL;
 
-	if (!is_of_tasks(session))
+	/* Later the children of the target belong to it too. */
+	if (!is_of_tasks(session) || session->is_running)
 		return proc_scan_all(writer);
 	for (size_t i = 0; !err && session->scope == COLLECTOR_PIDS && i < session->n_pids; i++)
 		err = proc_scan_process(writer, session->pids[i]);
 	return err;
 }
 
-static struct error *scan(struct session *session)
+struct error *session_scan(struct session *session)
 {
 	struct record_writer writer = {.out = &session->synthetic,
 				       .trailer_bytes = session->layout.trailer_bytes};
 	bool is_hidden = false;
-	struct error *err = kernel_scan_text(&writer, &is_hidden);
 
-	if (is_hidden && !session->state.is_user_only)
+	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
+	struct error *err = kernel_scan_text(&writer, &is_hidden);
+	if (is_hidden && !session->state.is_user_only && !session->is_running)
 		session_warn(session, 103, NULL,
 			     "sudo sysctl kernel.kptr_restrict=1, and CAP_SYSLOG",
 			     "kernel frames will show as addresses: kernel.kptr_restrict=%ld",
@@ -707,7 +761,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (options->watch_execs)
 		open_exec_watch(session);
 	describe_host(session);
-	return scan(session);
+	return session_scan(session);
 }
 
 struct error *collector_open_live(const struct collector_live_options *options,
@@ -722,7 +776,6 @@ struct error *collector_open_live(const struct collector_live_options *options,
 	session->excluded_pid = options->exclude_self ? getpid() : 0;
 	hash_map_init(&session->rings.event_of_id);
 	buf_init(&session->exec_records, EXEC_RECORDS_MAX_BYTES);
-	buf_init(&session->synthetic, SYNTHETIC_MAX_BYTES);
 	pid_filter_init(&session->filter);
 	reorder_init(&session->reorder, REORDER_MAX_BYTES, REORDER_MAX_RECORDS);
 	struct error *err = build(session, options);

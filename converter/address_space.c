@@ -25,6 +25,7 @@ void address_space_unref(struct address_space *space, struct address_space_pool 
 {
 	if (!space || --space->n_refs)
 		return;
+	jit_scope_unref(space->jit);
 	pool->n_maps -= space->n;
 	mem_free(space->maps);
 	mem_free(space);
@@ -52,18 +53,40 @@ const struct space_map *address_space_find(const struct address_space *space, ui
 	return i < space->n && space->maps[i].start <= vaddr ? &space->maps[i] : NULL;
 }
 
+/* Without its names. */
+static struct address_space *copy_space(const struct address_space *space,
+					struct address_space_pool *pool)
+{
+	struct address_space *copy = address_space_new(pool);
+	copy->n = copy->capacity = space->n;
+	copy->next_sequence = space->next_sequence;
+	copy->maps = mem_copy(space->maps, space->n * sizeof(*copy->maps));
+	copy->has_injected = space->has_injected;
+	pool->n_maps += copy->n;
+	return copy;
+}
+
 static void make_own(struct address_space **space, struct address_space_pool *pool)
 {
 	struct address_space *shared = *space;
 	if (shared->n_refs == 1)
 		return;
-	struct address_space *own = address_space_new(pool);
-	own->n = own->capacity = shared->n;
-	own->next_sequence = shared->next_sequence;
-	own->maps = mem_copy(shared->maps, shared->n * sizeof(*own->maps));
-	pool->n_maps += own->n;
+	struct address_space *own = copy_space(shared, pool);
+	own->jit = shared->jit ? jit_scope_ref(shared->jit) : NULL;
+	own->jit_moment_ns = shared->jit_moment_ns;
 	shared->n_refs--;
 	*space = own;
+}
+
+struct address_space *address_space_fork(struct address_space *space,
+					 struct address_space_pool *pool, uint32_t pid,
+					 uint64_t now_ns)
+{
+	if (!space->jit)
+		return address_space_ref(space);
+	struct address_space *copy = copy_space(space, pool);
+	copy->jit = jit_scope_fork(space->jit, pid, now_ns);
+	return copy;
 }
 
 static void insert_at(struct address_space *space, struct address_space_pool *pool, uint32_t i,
@@ -214,6 +237,24 @@ static void put_gaps(struct address_space *space, struct address_space_pool *poo
 	}
 }
 
+/* Puts pieces of perf inject --jit back that map covers: they say more than anonymous memory. */
+static void put_over(struct address_space *space, struct address_space_pool *pool,
+		     const struct image_table *images, const struct space_map *map)
+{
+	uint32_t first = lower_bound(space, map->start), end = first, n = 0;
+	while (end < space->n && space->maps[end].start < map->end)
+		end++;
+	struct space_map *kept = mem_copy(space->maps + first, (end - first) * sizeof(*kept));
+	for (uint32_t i = 0; i < end - first; i++) {
+		if (image_is_injected(image_table_get(images, kept[i].image)))
+			kept[n++] = kept[i];
+	}
+	put(space, pool, images, map);
+	for (uint32_t i = 0; i < n; i++)
+		put(space, pool, images, &kept[i]);
+	mem_free(kept);
+}
+
 void address_space_insert(struct address_space **space, struct address_space_pool *pool,
 			  const struct image_table *images, const struct space_map *map,
 			  bool only_gaps)
@@ -227,8 +268,12 @@ void address_space_insert(struct address_space **space, struct address_space_poo
 	struct space_map numbered = *map;
 	numbered.sequence = own->next_sequence++;
 	own->generation = ++pool->next_generation;
+	const struct image *image = image_table_get(images, map->image);
+	own->has_injected |= image_is_injected(image);
 	if (only_gaps)
 		put_gaps(own, pool, images, &numbered);
+	else if (own->has_injected && image->may_hold_jit)
+		put_over(own, pool, images, &numbered);
 	else
 		put(own, pool, images, &numbered);
 }

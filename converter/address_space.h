@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "converter/image.h"
+#include "converter/jit_table.h"
 
 struct space_map {
 	uint64_t start, end;
@@ -25,6 +26,11 @@ struct address_space {
 	uint32_t next_sequence;
 	/* Never the same for two states of two spaces: a key for caches of addresses and chains. */
 	uint64_t generation;
+	/* Names of code without a file, NULL as long as there is none; and the moment that the
+	 * generation stands for. */
+	struct jit_scope *jit;
+	uint64_t jit_moment_ns;
+	bool has_injected; /* some image is one of perf inject --jit */
 };
 
 /* vm.max_map_count is 65530 by default and counts all mappings, we keep executable ones. */
@@ -38,6 +44,10 @@ struct address_space_pool {
 
 struct address_space *address_space_new(struct address_space_pool *pool);
 struct address_space *address_space_ref(struct address_space *space);
+/* The space of a child process: the same one, but for code that either may make from now on. */
+struct address_space *address_space_fork(struct address_space *space,
+					 struct address_space_pool *pool, uint32_t pid,
+					 uint64_t now_ns);
 void address_space_unref(struct address_space *space, struct address_space_pool *pool);
 /*
  * Puts a mapping in, cutting what it overlaps; a piece of a file between two anonymous or file

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "converter/deferred.h"
+#include "converter/group_read.h"
 #include "converter/sample.h"
 #include "converter/scene.h"
 #include "converter/symbolize.h"
@@ -27,6 +28,7 @@ struct converter {
 
 	struct scene scene;
 	struct deferred_table deferred;
+	struct group_read group;
 
 	struct window window;
 	struct converter_totals totals;
@@ -42,6 +44,7 @@ struct converter *converter_new(const struct converter_config *config,
 	converter->source = source;
 	converter->cache = cache;
 	scene_init(&converter->scene, source, cache);
+	group_read_init(&converter->group, source);
 	window_init(&converter->window, source, config->event, config->labels,
 		    &converter->scene.processes, &converter->scene.kernel,
 		    &converter->scene.images);
@@ -53,6 +56,7 @@ void converter_free(struct converter *converter)
 	if (!converter)
 		return;
 	deferred_fini(&converter->deferred);
+	group_read_fini(&converter->group);
 	window_fini(&converter->window);
 	scene_fini(&converter->scene);
 	mem_free(converter);
@@ -65,11 +69,56 @@ const struct converter_totals *converter_get_totals(const struct converter *conv
 
 /* --- samples --- */
 
-static bool is_left_out(const struct converter *converter, const struct perf_record *record,
-			const struct sample *sample)
+static bool is_left_out(const struct converter *converter, const struct perf_record *record)
 {
-	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE ||
-	       (converter->config.exclude_pid && sample->pid == converter->config.exclude_pid);
+	return converter->window.columns.first_column[record->event_index] == EVENT_COLUMN_NONE;
+}
+
+/* What completes a sample whose user part came apart from it. */
+struct user_part {
+	const uint8_t *chain;
+	uint64_t n_chain;
+};
+
+static void add_member(struct window *window, const struct perf_record *record,
+		       const struct sample *member)
+{
+	*window_next(window) = *member;
+	window_add(window, record);
+}
+
+static void add_part(struct converter *converter, const struct perf_record *record,
+		     const struct sample *part, const struct user_part *user)
+{
+	if (is_left_out(converter, record))
+		converter->totals.filtered += !part->is_member;
+	else if (user)
+		window_add_deferred(&converter->window, record, part, user->chain, user->n_chain);
+	else
+		add_member(&converter->window, record, part);
+}
+
+/*
+ * One record for all members of a group: a sample of the event that fired, and what the others have
+ * counted since its last one, on the same stack. user: NULL when the record's chain is whole.
+ */
+static void feed_group(struct converter *converter, const struct perf_record *record,
+		       const struct sample *whole, const struct user_part *user)
+{
+	const struct perf_event_attr *attr = &converter->source->events[record->event_index].attr;
+	add_part(converter, record, whole, user);
+	for (uint64_t i = 0; i < whole->n_read_values; i++) {
+		struct group_read_value value = group_read_take(&converter->group, attr, whole, i);
+		if (value.event_index == record->event_index ||
+		    value.event_index == PERF_EVENT_INDEX_NONE || !value.period)
+			continue;
+		struct sample member = *whole;
+		struct perf_record own = *record;
+		member.period = value.period;
+		member.is_member = true;
+		own.event_index = value.event_index;
+		add_part(converter, &own, &member, user);
+	}
 }
 
 /* A deferred_finish_fn. */
@@ -83,8 +132,11 @@ static void finish_deferred(void *context, const struct perf_record *record, con
 	if (!sample_read(record, attr, converter->source->is_swapped, &sample))
 		converter->totals.malformed++;
 	/* Since it came, its event may have been found to be a dummy. */
-	else if (is_left_out(converter, record, &sample))
+	else if (!group_read_applies(attr) && is_left_out(converter, record))
 		converter->totals.filtered++;
+	else if (group_read_applies(attr))
+		feed_group(converter, record, &sample,
+			   &(struct user_part){.chain = chain, .n_chain = n_chain});
 	else
 		window_add_deferred(&converter->window, record, &sample, chain, n_chain);
 }
@@ -111,7 +163,8 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 		converter->totals.malformed++;
 		return;
 	}
-	if (UNLIKELY(is_left_out(converter, record, sample))) {
+	bool is_group = group_read_applies(&source->events[record->event_index].attr);
+	if (UNLIKELY(!is_group && is_left_out(converter, record))) {
 		converter->totals.filtered++;
 		return;
 	}
@@ -121,6 +174,11 @@ static void feed_sample(struct converter *converter, const struct perf_record *r
 			sample_u64(sample->chain, (size_t)sample->n_chain - 1, source->is_swapped);
 		deferred_add(&converter->deferred, record, sample->tid, cookie, finish_deferred,
 			     converter);
+		return;
+	}
+	if (UNLIKELY(is_group)) {
+		const struct sample whole = *sample;
+		feed_group(converter, record, &whole, NULL);
 		return;
 	}
 	window_add(&converter->window, record);
@@ -316,6 +374,46 @@ static void add_count_comments(const struct converter *converter)
 	}
 }
 
+static void add_jit_comment(struct profile *profile, const char *what, const char *outcome,
+			    uint64_t n, int32_t pid)
+{
+	if (n)
+		add_comment(profile, mem_format("%s: %" PRIu64 " (%s), first of pid %d", what, n,
+						outcome, pid));
+}
+
+/* Files with names of JIT code that were there and not believed, or not wholly read. */
+static void add_jit_comments(const struct converter *converter)
+{
+	const struct jit_totals *jit = &converter->totals.jit;
+	struct profile *profile = converter->window.profile;
+	for (int i = 0; i < JIT_FILE_STATE_N; i++) {
+		const char *outcome = jit_file_state_text((enum jit_file_state)i);
+		if (jit_file_is_refused((enum jit_file_state)i))
+			add_jit_comment(profile, "JIT map not used", outcome, jit->maps[i],
+					jit->map_pids[i]);
+		if (i != JIT_FILE_OK)
+			add_jit_comment(profile, "jitdump not used", outcome, jit->dumps[i],
+					jit->dump_pids[i]);
+	}
+	for (int i = 0; i < JIT_DUMP_STATE_N; i++) {
+		if (i != JIT_DUMP_OK)
+			add_jit_comment(profile,
+					i == JIT_DUMP_DAMAGED ? "jitdump" : "jitdump not used",
+					jit_dump_state_text((enum jit_dump_state)i),
+					jit->dump_states[i], jit->dump_state_pids[i]);
+	}
+	if (jit->n_unmet)
+		add_comment(profile,
+			    mem_format("JIT map without frames: %" PRIu64 " (no call chain reaches "
+				       "its code: frame pointers?), first of pid %d",
+				       jit->n_unmet, jit->unmet_pid));
+	if (jit->n_malformed)
+		add_comment(profile, mem_format("jit_names_malformed: %" PRIu64, jit->n_malformed));
+	if (jit->n_left_out)
+		add_comment(profile, mem_format("jit_names_left_out: %" PRIu64, jit->n_left_out));
+}
+
 /*
  * How many bytes of a recorder's command line are its own: the program, its command and options up
  * to the first word that is neither an option nor a number. What comes behind may be the command
@@ -362,6 +460,7 @@ static void add_comments(const struct converter *converter)
 	add_event_comments(converter);
 	add_count_comments(converter);
 	add_trusted_files(converter);
+	add_jit_comments(converter);
 }
 
 static void set_times(const struct converter *converter)
@@ -412,10 +511,12 @@ struct error *converter_finish(struct converter *converter,
 	struct error *err = check_event(converter);
 	if (err)
 		return err;
+	converter->totals.n_locations = converter->window.locations.n;
+	window_close(&converter->window);
 	const struct symbolize_input input = {
 		.profile = converter->window.profile,
-		.locations = &converter->window.locations,
 		.images = &converter->scene.images,
+		.jit = &converter->scene.jit,
 		.kernel = &converter->scene.kernel,
 		.source = converter->source,
 		.cache = converter->cache,
@@ -425,7 +526,8 @@ struct error *converter_finish(struct converter *converter,
 	};
 	image_table_adopt_build_ids(&converter->scene.images, converter->source);
 	symbolize(&input, converter->totals.frames);
-	converter->totals.n_locations = converter->window.locations.n;
+	converter->totals.jit = converter->scene.jit.totals;
+	jit_table_end_window(&converter->scene.jit);
 	set_times(converter);
 	add_comments(converter);
 	converter->window_start = converter->totals;

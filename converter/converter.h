@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/perf_record.h"
+#include "converter/jit_table.h"
 #include "converter/survey.h"
 #include "proto/profile.h"
 #include "symcache/symcache.h"
@@ -44,7 +45,6 @@ struct converter_config {
 	uint32_t labels;	 /* set of enum converter_label */
 	const char *event;	 /* keep only this event, single-event form; NULL = all */
 	const char *main_path;	 /* executable to list first, NULL = the most sampled one */
-	uint64_t exclude_pid;	 /* samples of this process are left out and counted; 0 = none */
 	size_t memory_cap_bytes; /* of the window; 0 = none */
 };
 
@@ -70,6 +70,7 @@ struct converter_totals {
 	uint64_t unknown_records, malformed_records;
 	uint64_t frames[SYMBOL_REASON_N]; /* distinct locations by outcome */
 	uint64_t n_locations;
+	struct jit_totals jit; /* of the last window */
 };
 
 /*

@@ -41,6 +41,11 @@ static inline bool event_columns_is_current(const struct event_columns *columns,
 {
 	return columns->n_events == source->n_events;
 }
+/* What a counter has moved, without a sample of its own. */
+static inline void event_columns_add_period(uint64_t period, int64_t *row)
+{
+	row[1] = (int64_t)((uint64_t)row[1] + period);
+}
 /* Adds one sample with this period to a row of its event. */
 static inline void event_columns_add(const struct event_columns *columns, uint64_t period,
 				     int64_t *row)

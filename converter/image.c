@@ -5,6 +5,7 @@
 
 #include "base/hash_seed.h"
 #include "base/mem.h"
+#include "converter/jit_table.h"
 
 static bool starts_with(const char *s, const char *prefix)
 {
@@ -23,6 +24,12 @@ static enum image_kind classify(const char *path)
 	if (path[0] == '[')
 		return IMAGE_SPECIAL;
 	return IMAGE_FILE;
+}
+
+static bool may_hold_jit(enum image_kind kind, const char *path)
+{
+	return kind == IMAGE_ANON || (kind == IMAGE_FILE && (starts_with(path, "/memfd:") ||
+							     jit_table_is_dump(path, NULL)));
 }
 
 static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
@@ -87,6 +94,7 @@ void image_table_init(struct image_table *table)
 	add(table, IMAGE_HYPERVISOR, "[hypervisor]");
 	add(table, IMAGE_UNMAPPED, "[unmapped]");
 	add(table, IMAGE_BROKEN, "[broken stack]");
+	add(table, IMAGE_JIT, "[jit]");
 	add(table, IMAGE_SPECIAL, "[more files]");
 }
 
@@ -136,6 +144,7 @@ uint32_t image_table_intern(struct image_table *table, const struct image_key *k
 	image->inode = key->inode;
 	image->inode_generation = key->inode_generation;
 	image->has_inode = key->has_inode;
+	image->may_hold_jit = may_hold_jit((enum image_kind)image->kind, key->path);
 	table->next_in_bucket[index] = (uint32_t)*bucket;
 	*bucket = index + 1;
 	if (key->is_module)
@@ -213,6 +222,12 @@ void image_open(struct image *image, const struct perf_source_info *source, stru
 		.recorded_at_ns = source->is_live ? 0 : source->recorded_at_ns,
 	};
 	image->module = symcache_module(cache, &query);
+}
+
+bool image_is_injected(const struct image *image)
+{
+	const char *name = strrchr(image->path, '/');
+	return image->kind == IMAGE_FILE && name && starts_with(name, "/jitted-");
 }
 
 bool image_is_anonymous(const struct image *image)

@@ -18,6 +18,7 @@ enum image_kind {
 	IMAGE_FILE,    /* address in a location = file offset, until its module is known */
 	IMAGE_VDSO,    /* offset from the mapping's start */
 	IMAGE_ANON,    /* //anon, JIT code: run-time address */
+	IMAGE_JIT,     /* stands for code that may have a name: address = index of its jit_spot */
 	IMAGE_SPECIAL, /* [vsyscall], [stack], [heap], [uprobes] …: run-time address */
 	IMAGE_KERNEL,  /* run-time address */
 	IMAGE_MODULE,  /* of the kernel; its canonical image is the kernel */
@@ -38,6 +39,7 @@ struct image {
 	uint32_t device_major, device_minor;
 	uint64_t inode, inode_generation;
 	bool has_inode;
+	bool may_hold_jit;     /* anonymous memory, or what runtimes map for the like of it */
 	struct module *module; /* NULL until image_open */
 	int32_t first_pid; /* who mapped it first, and where: to find the file of a running process
 			    */
@@ -53,12 +55,13 @@ enum {
 	IMAGE_INDEX_HYPERVISOR,
 	IMAGE_INDEX_UNMAPPED,
 	IMAGE_INDEX_BROKEN,
+	IMAGE_INDEX_JIT,
 	IMAGE_INDEX_OVERFLOW, /* all that came after IMAGE_MAX others */
 	IMAGE_N_FIXED,
 };
 
 /* Far above what a host runs; bounds what a hostile file can make us keep. */
-enum { IMAGE_MAX = 1 << 18 };
+enum { IMAGE_MAX = 1 << 16 };
 
 struct image_table {
 	struct image *items;
@@ -102,5 +105,15 @@ void image_table_adopt_build_ids(struct image_table *table, const struct perf_so
 void image_open(struct image *image, const struct perf_source_info *source, struct symcache *cache);
 /* Whether the file was asked for and could not be reached; another process may still show it. */
 bool image_is_missed(const struct image *image);
+/* Whether code there may be a JIT compiler's: no file that is known to be a binary. */
+static inline bool image_is_jit_memory(const struct image *image)
+{
+	if (!image->may_hold_jit || !image->module)
+		return image->may_hold_jit;
+	enum module_state state = module_get_state(image->module);
+	return state != MODULE_OK && state != MODULE_OK_TRUSTED;
+}
+/* Whether it is one of the binaries that perf inject --jit makes of a jitdump's pieces. */
+bool image_is_injected(const struct image *image);
 /* Whether the path stands for anonymous memory that huge-page tools put where a file was. */
 bool image_is_anonymous(const struct image *image);

@@ -87,18 +87,19 @@ static uint32_t make(const struct labeler *labeler, const struct thread *thread,
 {
 	struct label_list list = {.profile = labeler->profile};
 	uint32_t labels = labeler->labels;
+	char text[THREAD_COMM_BYTES];
+	const char *comm = thread_comm(thread, text);
 	if (labels & CONVERTER_LABEL_COMM)
-		add_text(&list, "comm", thread->comm);
+		add_text(&list, "comm", comm);
 	if (labels & CONVERTER_LABEL_PID)
 		/* -1 where the kernel no longer knew whose sample it was. */
 		add_number(&list, "pid", (int32_t)thread->process->pid);
 	if (labels & CONVERTER_LABEL_TID)
 		add_number(&list, "tid", (int32_t)thread->tid);
 	if (labels & CONVERTER_LABEL_THREAD)
-		add_text(&list, "thread", thread->comm);
+		add_text(&list, "thread", comm);
 	if (labels & CONVERTER_LABEL_PROCESS)
-		add_text(&list, "process",
-			 thread->process->comm ? thread->process->comm : thread->comm);
+		add_text(&list, "process", thread->process->comm ? thread->process->comm : comm);
 	if (labels & CONVERTER_LABEL_CPU && sample->cpu != UINT32_MAX)
 		add_number(&list, "cpu", (int32_t)sample->cpu);
 	if (labels & CONVERTER_LABEL_CGROUP)

@@ -1,27 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "converter/location.h"
 
-#include <string.h>
+#include <assert.h>
 
 #include "base/hash_map.h"
 #include "base/hash_seed.h"
 #include "base/mem.h"
 
-enum { FIRST_SLOTS = 1 << 10 };
+enum { FIRST_ITEMS = 512, LARGE_FROM_ITEMS = 1 << 16 };
+
+static uint32_t hash_item(const struct location_table *table, uint64_t address,
+			  uint32_t image_and_return)
+{
+	return (uint32_t)(hash_mix(address ^ (uint64_t)image_and_return << 43 ^ table->seed) >> 32);
+}
+
+/* An index_table_hash_fn. */
+static uint32_t hash_of_item(const void *context, uint32_t index)
+{
+	const struct location_table *table = context;
+	const struct location_item *item = &table->items[index];
+	return hash_item(table, item->address, item->image_and_return);
+}
+
+static void reserve(struct location_table *table)
+{
+	index_table_reserve(&table->table, 1, hash_of_item, table);
+	if (table->n < table->capacity)
+		return;
+	/* By a quarter when it is large: the system moves its pages then. */
+	uint32_t more = table->capacity < LARGE_FROM_ITEMS ? table->capacity : table->capacity / 4;
+	table->capacity += more ? more : FIRST_ITEMS;
+	table->items = mem_realloc(table->items, table->capacity, sizeof(*table->items));
+}
 
 void location_table_init(struct location_table *table)
 {
-	*table = (struct location_table){
-		.mask = FIRST_SLOTS - 1,
-		.seed = hash_seed_make(),
-	};
-	table->slots = mem_zalloc(FIRST_SLOTS, sizeof(*table->slots));
+	*table = (struct location_table){.seed = hash_seed_make()};
+	reserve(table);
 }
 
 void location_table_fini(struct location_table *table)
 {
 	mem_free(table->items);
-	mem_free(table->slots);
+	index_table_fini(&table->table);
 	*table = (struct location_table){0};
 }
 
@@ -36,54 +58,41 @@ static uint32_t pack(const struct location *location)
 	return location->image << 1 | location->is_return;
 }
 
-static uint32_t place(const struct location_table *table, uint64_t address,
-		      uint32_t image_and_return)
-{
-	return (uint32_t)hash_mix(address ^ (uint64_t)image_and_return << 43 ^ table->seed) &
-	       table->mask;
-}
-
-static void grow(struct location_table *table)
-{
-	struct location_slot *old = table->slots;
-	uint32_t n_old = table->mask + 1;
-	table->mask = table->mask * 2 + 1;
-	table->slots = mem_zalloc((size_t)table->mask + 1, sizeof(*table->slots));
-	for (uint32_t i = 0; i < n_old; i++) {
-		if (!old[i].index_plus_1)
-			continue;
-		uint32_t at = place(table, old[i].address, old[i].image_and_return);
-		while (table->slots[at].index_plus_1)
-			at = (at + 1) & table->mask;
-		table->slots[at] = old[i];
-	}
-	mem_free(old);
-}
-
 void location_table_prefetch(const struct location_table *table, const struct location *location)
 {
-	__builtin_prefetch(&table->slots[place(table, location->address, pack(location))]);
+	index_table_prefetch(&table->table, hash_item(table, location->address, pack(location)));
 }
 
-uint32_t location_table_intern(struct location_table *table, struct profile *profile,
-			       const struct location *location)
+uint32_t location_table_intern(struct location_table *table, const struct location *location)
 {
-	uint32_t key = pack(location);
-	uint32_t at = place(table, location->address, key);
-	for (; table->slots[at].index_plus_1; at = (at + 1) & table->mask) {
-		const struct location_slot *slot = &table->slots[at];
-		if (slot->address == location->address && slot->image_and_return == key)
-			return slot->index_plus_1 - 1;
+	uint32_t packed = pack(location);
+	uint32_t hash = hash_item(table, location->address, packed);
+	reserve(table);
+	for (struct index_probe probe = index_table_probe(&table->table, hash);
+	     index_probe_next(&table->table, &probe);) {
+		const struct location_item *item = &table->items[probe.index];
+		if (item->address == location->address && item->image_and_return == packed)
+			return probe.index;
 	}
-	if (table->n == table->capacity) {
-		table->capacity = table->capacity ? table->capacity * 2 : 512;
-		table->items = mem_realloc(table->items, table->capacity, sizeof(*table->items));
+	table->items[table->n++] = (struct location_item){location->address, packed};
+	return index_table_add(&table->table, hash);
+}
+
+void location_table_move(struct location_table *table, struct profile *profile)
+{
+	static_assert(sizeof(struct location_item) < sizeof(struct profile_location),
+		      "widened from the last to the first, in place");
+	uint32_t n = table->n;
+	index_table_fini(&table->table);
+	struct profile_location *locations =
+		mem_realloc(table->items, (size_t)n + 1, sizeof(*locations));
+	const struct location_item *items = (const struct location_item *)locations;
+	for (uint32_t i = n; i-- > 0;) {
+		const struct location_item item = items[i];
+		locations[i] = (struct profile_location){.address = item.address,
+							 .mapping = item.image_and_return};
 	}
-	uint32_t index = profile_add_location(profile, PROFILE_NONE, location->address);
-	table->items[index] = *location;
-	table->n = index + 1;
-	table->slots[at] = (struct location_slot){location->address, key, index + 1};
-	if ((uint64_t)table->n * 3 > (uint64_t)table->mask * 2)
-		grow(table);
-	return index;
+	table->items = NULL;
+	table->n = table->capacity = 0;
+	profile_adopt_locations(profile, locations, n);
 }

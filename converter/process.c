@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "converter/process.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,6 +30,14 @@ static void free_process(struct process_table *table, struct process *process)
 	mem_free(process->cmdline);
 	mem_free(process->cgroup);
 	mem_free(process);
+}
+
+const char *thread_comm(const struct thread *thread, char text[THREAD_COMM_BYTES])
+{
+	if (thread->comm)
+		return thread->comm;
+	snprintf(text, THREAD_COMM_BYTES, ":%u", thread->tid);
+	return text;
 }
 
 /* Takes the thread out of every index; its process goes with its last thread. */
@@ -67,6 +76,7 @@ static void drop_thread(struct process_table *table, struct thread *thread)
 void process_table_init(struct process_table *table, struct image_table *images)
 {
 	*table = (struct process_table){.images = images};
+	table->no_maps = address_space_new(&table->pool);
 	hash_map_init(&table->processes);
 	hash_map_init(&table->threads);
 	process_table_comm(table, 0, 0, "swapper", false, false);
@@ -86,6 +96,7 @@ void process_table_fini(struct process_table *table)
 	}
 	hash_map_fini(&table->threads);
 	hash_map_fini(&table->processes);
+	address_space_unref(table->no_maps, &table->pool);
 	*table = (struct process_table){0};
 }
 
@@ -165,7 +176,7 @@ static struct process *get_process(struct process_table *table, uint32_t pid)
 	if (is_new) {
 		struct process *process = mem_zalloc(1, sizeof(*process));
 		process->pid = pid;
-		process->space = address_space_new(&table->pool);
+		process->space = address_space_ref(table->no_maps);
 		*value = (uintptr_t)process;
 	}
 	struct process *process = (struct process *)(uintptr_t)*value;
@@ -179,7 +190,8 @@ static struct thread *add_thread(struct process_table *table, struct process *pr
 	thread->tid = tid;
 	thread->process = process;
 	/* The idle thread: also under the pid of a process at whose end perf caught it. */
-	thread->comm = tid ? mem_format(":%u", tid) : mem_copy_string("swapper");
+	if (!tid)
+		thread->comm = mem_copy_string("swapper");
 	process->n_threads++;
 	*hash_map_put(&table->threads, tid, NULL) = (uintptr_t)thread;
 	return thread;
@@ -221,7 +233,7 @@ static void name_thread(struct thread *thread, const char *name)
 static void meet_outside(struct process_table *table)
 {
 	struct thread *thread = process_table_thread(table, 0, 0);
-	if (strcmp(thread->comm, PROCESS_OUTSIDE) == 0)
+	if (thread->comm && strcmp(thread->comm, PROCESS_OUTSIDE) == 0)
 		return;
 	name_thread(thread, PROCESS_OUTSIDE);
 	set_fact(thread->process, &thread->process->comm, PROCESS_OUTSIDE);
@@ -270,7 +282,7 @@ void process_table_comm(struct process_table *table, uint32_t pid, uint32_t tid,
 	forget_exited(table, thread);
 	process->has_exited = false;
 	address_space_unref(process->space, &table->pool);
-	process->space = address_space_new(&table->pool);
+	process->space = address_space_ref(table->no_maps);
 	if (!take_exec_record(table, process))
 		set_cmdline(process, NULL);
 }
@@ -299,7 +311,8 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 		process = replace_process(table, pid);
 		if (!starts_empty) {
 			address_space_unref(process->space, &table->pool);
-			process->space = address_space_ref(parent->process->space);
+			process->space = address_space_fork(parent->process->space, &table->pool,
+							    pid, table->now_ns);
 		}
 		/* Who execs at once gets these by its exec; perf says so of all that ran before. */
 		if (parent->process->comm && !starts_empty)
@@ -312,7 +325,7 @@ void process_table_fork(struct process_table *table, uint32_t pid, uint32_t pare
 		process = get_process(table, pid);
 	}
 	struct thread *child = add_thread(table, process, tid);
-	if (parent->comm[0] != ':' || parent->is_comm_known)
+	if (parent->comm)
 		name_thread(child, parent->comm);
 	if (stale)
 		drop_thread(table, stale);

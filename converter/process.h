@@ -47,20 +47,25 @@ struct process {
 };
 
 struct thread {
-	uint32_t tid;
-	bool has_exited;
-	bool is_comm_known;   /* by a record, not by inheritance or guess */
-	uint32_t exited_slot; /* place in process_table.exited + 1, 0 = not there */
 	struct process *process;
-	char *comm;
+	char *comm; /* NULL until known: thread_comm */
+	uint32_t tid;
+	uint32_t exited_slot; /* place in process_table.exited + 1, 0 = not there */
 	/* Label set of this thread's samples in window label_window (0 = none yet), made when its
 	 * process had changed label_changes times. */
 	uint32_t label_set, label_window, label_changes;
+	bool has_exited;
+	bool is_comm_known; /* by a record, not by inheritance or guess */
 };
+
+/* Its name; ":TID", which lies in text then, when it is not known. */
+enum { THREAD_COMM_BYTES = 12 };
+const char *thread_comm(const struct thread *thread, char text[THREAD_COMM_BYTES]);
 
 struct process_table {
 	struct image_table *images;
 	struct address_space_pool pool;
+	struct address_space *no_maps;			/* shared by all that have none */
 	struct hash_map processes;			/* pid → struct process * */
 	struct hash_map threads;			/* tid → struct thread * */
 	struct thread *exited[PROCESS_REMEMBER_EXITED]; /* ring, oldest overwritten */

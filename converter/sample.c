@@ -13,26 +13,28 @@ static const uint8_t *read_list(struct cursor *c, uint64_t n, size_t size)
 	return cursor_bytes(c, (size_t)n * size);
 }
 
+/*
+ * GROUP: n, times, then value, id, lost of each member. Else: value, times, id, lost; the id then
+ * lies behind the times.
+ */
 static void read_counters(struct cursor *c, uint64_t read_format, struct sample *out)
 {
-	bool has_enabled = read_format & PERF_FORMAT_TOTAL_TIME_ENABLED;
-	bool has_running = read_format & PERF_FORMAT_TOTAL_TIME_RUNNING;
+	bool is_group = read_format & PERF_FORMAT_GROUP;
 	bool has_id = read_format & PERF_FORMAT_ID;
 	bool has_lost = read_format & PERF_FORMAT_LOST;
-	if (!(read_format & PERF_FORMAT_GROUP)) {
-		out->n_read_values = 1;
-		out->read_value = cursor_u64(c);
-		cursor_skip(c, 8u * (has_enabled + has_running + has_id));
-		out->n_read_lost = has_lost ? cursor_u64(c) : 0;
-		return;
-	}
-	uint64_t n = cursor_u64(c);
-	cursor_skip(c, 8u * (has_enabled + has_running));
-	size_t words = 1u + has_id + has_lost;
+	unsigned n_times = (read_format & PERF_FORMAT_TOTAL_TIME_ENABLED ? 1u : 0u) +
+			   (read_format & PERF_FORMAT_TOTAL_TIME_RUNNING ? 1u : 0u);
+	uint64_t n = is_group ? cursor_u64(c) : 1;
+	if (is_group)
+		cursor_skip(c, 8 * n_times);
+	size_t words = 1u + (is_group ? 0 : n_times) + has_id + has_lost;
 	const uint8_t *values = read_list(c, n, 8 * words);
 	if (!values)
 		return;
 	out->n_read_values = n;
+	out->read_values = values;
+	out->read_words = (uint8_t)words;
+	out->read_id_word = has_id ? (uint8_t)(words - 1 - has_lost) : 0;
 	for (uint64_t i = 0; has_lost && i < n; i++)
 		out->n_read_lost +=
 			sample_u64(values, (size_t)i * words + words - 1, c->is_swapped);

@@ -39,9 +39,14 @@ struct sample {
 
 	uint64_t aux_bytes;
 
-	uint64_t n_read_values; /* READ: 1, or the group's size */
-	uint64_t read_value;	/* READ without GROUP */
-	uint64_t n_read_lost;	/* READ with LOST: sum over the values */
+	uint64_t n_read_values;	    /* READ: 1, or the group's size */
+	const uint8_t *read_values; /* n_read_values of read_words u64: see sample_counter */
+	uint8_t read_words, read_id_word;
+	uint64_t n_read_lost; /* READ with LOST: sum over the values */
+
+	/* A counter of a group for which another event fired: it adds its period and no sample.
+	 * Set by who takes the group apart. */
+	bool is_member;
 };
 
 enum { SAMPLE_BRANCH_BYTES = 24 };
@@ -50,10 +55,26 @@ enum { SAMPLE_BRANCH_BYTES = 24 };
 bool sample_read(const struct perf_record *record, const struct perf_event_attr *attr,
 		 bool is_swapped, struct sample *out);
 
+struct sample_counter {
+	uint64_t value;
+	uint64_t id; /* 0 when read_format has none */
+};
+
 /* Entry i of a list of u64 in the record's byte order. */
 static inline uint64_t sample_u64(const uint8_t *list, size_t i, bool is_swapped)
 {
 	uint64_t v;
 	memcpy(&v, list + i * sizeof(v), sizeof(v));
 	return is_swapped ? __builtin_bswap64(v) : v;
+}
+
+/* Value i of n_read_values. */
+static inline struct sample_counter sample_counter(const struct sample *sample, uint64_t i,
+						   bool is_swapped)
+{
+	size_t first = (size_t)i * sample->read_words;
+	struct sample_counter out = {.value = sample_u64(sample->read_values, first, is_swapped)};
+	if (sample->read_id_word)
+		out.id = sample_u64(sample->read_values, first + sample->read_id_word, is_swapped);
+	return out;
 }

@@ -9,6 +9,7 @@ void scene_init(struct scene *scene, const struct perf_source_info *source, stru
 	scene->source = source;
 	scene->cache = cache;
 	image_table_init(&scene->images);
+	jit_table_init(&scene->jit, source, cache);
 	process_table_init(&scene->processes, &scene->images);
 	kernel_space_init(&scene->kernel, &scene->images, &scene->processes.pool);
 }
@@ -17,6 +18,7 @@ void scene_fini(struct scene *scene)
 {
 	kernel_space_fini(&scene->kernel);
 	process_table_fini(&scene->processes);
+	jit_table_fini(&scene->jit);
 	image_table_fini(&scene->images);
 }
 
@@ -67,6 +69,34 @@ static void widen_hull(struct scene *scene, const struct space_map *map)
 		canonical->offset_high = high;
 }
 
+/* A process with code that belongs to no file: its names are looked for from now on. */
+static void meet_jit(struct scene *scene, const struct record_mmap *mmap,
+		     const struct space_map *map)
+{
+	struct process_table *processes = &scene->processes;
+	if (!scene->jit.is_on || mmap->pid == 0 ||
+	    !image_table_get(&scene->images, map->image)->may_hold_jit)
+		return;
+	struct process *process = process_table_thread(processes, mmap->pid, mmap->pid)->process;
+	struct address_space *space = process->space;
+	if (!space->jit)
+		space->jit = jit_table_open(&scene->jit, mmap->pid, processes->now_ns);
+	const struct jit_mapping mapping = {.path = mmap->filename,
+					    .start = mmap->start,
+					    .end = mmap->start + mmap->length,
+					    .inode = mmap->inode,
+					    .has_inode = mmap->has_inode};
+	if (space->jit)
+		jit_scope_add_dump(space->jit, &mapping);
+}
+
+static void end_jit(struct scene *scene, uint32_t pid, uint32_t tid)
+{
+	const struct thread *thread = process_table_find(&scene->processes, pid, tid);
+	if (pid == tid && thread && thread->process->space->jit)
+		jit_scope_end(thread->process->space->jit);
+}
+
 enum { PROT_EXEC_BIT = 4 }; /* PROT_EXEC of mman.h, the same on every architecture */
 
 static bool feed_mmap(struct scene *scene, const struct record_view *view)
@@ -104,6 +134,7 @@ static bool feed_mmap(struct scene *scene, const struct record_view *view)
 	capture(scene, mmap.pid, &map, is_new);
 	widen_hull(scene, &map);
 	process_table_map(&scene->processes, mmap.pid, &map, view->record->is_synthetic);
+	meet_jit(scene, &mmap, &map);
 	return true;
 }
 
@@ -122,12 +153,14 @@ static bool feed_task(struct scene *scene, const struct record_view *view)
 	struct record_task task;
 	if (!record_read_task(view, &task))
 		return false;
-	if (view->record->type == PERF_RECORD_EXIT)
+	if (view->record->type == PERF_RECORD_EXIT) {
+		end_jit(scene, task.pid, task.tid);
 		process_table_exit(&scene->processes, task.pid, task.tid);
-	else
+	} else {
 		process_table_fork(&scene->processes, task.pid, task.parent_pid, task.tid,
 				   task.parent_tid,
 				   view->record->misc & PERF_RECORD_MISC_FORK_EXEC);
+	}
 	return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/perf_record.h"
 #include "converter/image.h"
+#include "converter/jit_table.h"
 #include "converter/kernel_space.h"
 #include "converter/process.h"
 #include "converter/record.h"
@@ -16,6 +17,7 @@ struct scene {
 	const struct perf_source_info *source;
 	struct symcache *cache; /* NULL: files are never looked at */
 	struct image_table images;
+	struct jit_table jit;
 	struct process_table processes;
 	struct kernel_space kernel;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "converter/stack.h"
 
+#include "base/compiler.h"
 #include "base/hash_map.h"
 #include "base/hash_seed.h"
 #include "base/mem.h"
@@ -95,6 +96,14 @@ static struct location locate_user(const struct stack_builder *builder,
 		.image = image->canonical, .address = frame->vaddr, .is_return = frame->is_return};
 	if (image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO)
 		location.address = frame->vaddr - map->start + map->page_offset;
+	if (UNLIKELY(space->jit) && image_is_jit_memory(image)) {
+		uint32_t spot = jit_scope_spot(space->jit, space->jit_moment_ns, frame->vaddr,
+					       location.image, location.address);
+		if (spot != JIT_SPOT_NONE) {
+			location.image = IMAGE_INDEX_JIT;
+			location.address = spot;
+		}
+	}
 	return location;
 }
 
@@ -170,8 +179,7 @@ void stack_locate(struct stack_builder *builder)
 		const struct stack_frame *frame = &builder->frames[i];
 		if (frame->is_known)
 			continue;
-		uint32_t location = location_table_intern(builder->locations, builder->profile,
-							  &frame->location);
+		uint32_t location = location_table_intern(builder->locations, &frame->location);
 		builder->locations_of_frames[i] = location;
 		*slot_of(builder, frame->key) = (struct stack_frame_slot){frame->key, location};
 	}
@@ -184,7 +192,8 @@ void stack_join(const struct stack_builder *builder, struct stack_chain *chain)
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < chain->n; i++) {
 		if (n && locations[n - 1] == locations[i] &&
-		    builder->locations->items[locations[i]].image == IMAGE_INDEX_BROKEN)
+		    location_table_get(builder->locations, locations[i]).image ==
+			    IMAGE_INDEX_BROKEN)
 			continue;
 		locations[n++] = locations[i];
 	}

@@ -217,7 +217,8 @@ static void feed_sample(struct survey *survey, const struct perf_record *record)
 
 	struct thread *thread =
 		process_table_recent(&survey->scene.processes, sample.pid, sample.tid);
-	survey_tables_add_task(&survey->tables, report, thread->comm, sample.pid);
+	char text[THREAD_COMM_BYTES];
+	survey_tables_add_task(&survey->tables, report, thread_comm(thread, text), sample.pid);
 	struct survey_place place = survey_place_find(&survey->scene.kernel, thread->process->space,
 						      record->misc, sample.ip);
 	survey_tables_add_place(&survey->tables, report, sample.pid, &place, sample.period);

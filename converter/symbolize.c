@@ -5,6 +5,8 @@
 #include <sys/utsname.h>
 
 #include "base/mem.h"
+#include "converter/jit_name.h"
+#include "converter/location.h"
 
 struct symbolizer {
 	const struct symbolize_input *input;
@@ -12,6 +14,8 @@ struct symbolizer {
 	uint32_t *mapping_images;    /* per mapping: an image that led to it */
 	struct symbol_result result; /* large: one for all */
 };
+
+#define NO_IMAGE UINT32_MAX
 
 static struct image *get_image(const struct symbolizer *s, uint32_t index)
 {
@@ -118,18 +122,23 @@ static uint32_t place_in_file(struct symbolizer *s, uint32_t image_index)
 }
 
 /* Run-time addresses: code that belongs to no file. */
-static uint32_t place_at_runtime(struct symbolizer *s, uint32_t image_index)
+static uint32_t place_with_name(struct symbolizer *s, uint32_t image_index, const char *name)
 {
-	const struct image *image = get_image(s, image_index);
-	const char *name = image->kind == IMAGE_KSYMBOL ? "[bpf]"
-			   : image->path[0]		? image->path
-							: "//anon";
 	const struct profile_mapping mapping = {
 		.memory_limit = UINT64_MAX,
 		.filename = profile_string(s->input->profile, name),
 	};
 	return intern_mapping(s, hash_mix(mapping.filename) ^ UINT64_MAX >> 1, &mapping,
 			      image_index);
+}
+
+static uint32_t place_at_runtime(struct symbolizer *s, uint32_t image_index)
+{
+	const struct image *image = get_image(s, image_index);
+	const char *name = image->kind == IMAGE_KSYMBOL ? "[bpf]"
+			   : image->path[0]		? image->path
+							: "//anon";
+	return place_with_name(s, image_index, name);
 }
 
 static struct build_id find_kernel_build_id(const struct symbolize_input *input)
@@ -153,6 +162,17 @@ static bool is_same_release(const struct perf_source_info *source)
 	       strcmp(source->arch, here.machine) == 0;
 }
 
+static bool has_kernel_addresses(const struct symbolize_input *input)
+{
+	const struct profile *profile = input->profile;
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		const struct location location = location_of_profile(&profile->locations.items[i]);
+		if (image_table_get(input->images, location.image)->kind == IMAGE_KERNEL)
+			return true;
+	}
+	return false;
+}
+
 static void open_kernel(const struct symbolize_input *input)
 {
 	const struct kernel_space *kernel = input->kernel;
@@ -166,6 +186,7 @@ static void open_kernel(const struct symbolize_input *input)
 		.text_start =
 			kernel->text_page_offset ? kernel->text_page_offset : kernel->text_start,
 		.relocation_symbol = kernel->relocation_symbol,
+		.has_addresses = has_kernel_addresses(input),
 	};
 	symcache_kernel(input->cache, &query);
 }
@@ -231,8 +252,12 @@ static void set_result(struct symbolizer *s, uint32_t location)
 static enum symbol_reason symbolize_kernel(struct symbolizer *s, uint32_t index, uint64_t address)
 {
 	const char *module_name;
-	s->input->profile->locations.items[index].mapping = place_in_kernel(s, address);
 	symcache_resolve_kernel(s->input->cache, address, &s->result, &module_name);
+	/* A BPF program has one place, whether a record told of it or kallsyms did. */
+	bool is_bpf = strcmp(module_name, "bpf") == 0;
+	s->input->profile->locations.items[index].mapping =
+		is_bpf ? place_with_name(s, IMAGE_INDEX_KERNEL, "[bpf]")
+		       : place_in_kernel(s, address);
 	if (s->result.reason == SYMBOL_FOUND)
 		set_result(s, index);
 	else if (s->result.reason == SYMBOL_HIDDEN)
@@ -240,10 +265,12 @@ static enum symbol_reason symbolize_kernel(struct symbolizer *s, uint32_t index,
 	return s->result.reason;
 }
 
-static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, uint32_t image_index,
-					 uint64_t address)
+static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index,
+					 const struct location *location)
 {
 	const struct symbolize_input *input = s->input;
+	uint32_t image_index = location->image;
+	uint64_t address = location->address;
 	struct image *image = get_image(s, image_index);
 	image_open(image, input->source, input->cache);
 	size_t n_segments;
@@ -254,8 +281,7 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 		uint32_t mapping =
 			place_in_segment(s, image_index, image->module, segment, &address);
 		input->profile->locations.items[index].mapping = mapping;
-		bool is_return = input->locations->items[index].is_return;
-		if (is_return && module_is_signal_return(image->module, address + 1))
+		if (location->is_return && module_is_signal_return(image->module, address + 1))
 			address++; /* nothing called it: a handler returns to its first byte */
 		symcache_resolve(input->cache, image->module, address, &s->result);
 	} else {
@@ -269,25 +295,65 @@ static enum symbol_reason symbolize_file(struct symbolizer *s, uint32_t index, u
 	return s->result.reason;
 }
 
-static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index)
+static void set_jit_frame(struct symbolizer *s, uint32_t index, const struct jit_frame *frame)
 {
-	const struct location *location = &s->input->locations->items[index];
-	const struct image *image = get_image(s, location->image);
+	struct profile *profile = s->input->profile;
+	const struct jit_name name = jit_name_split(frame->raw);
+	struct profile_function function = {
+		.name = profile_string_n(profile, frame->raw, name.name_bytes),
+		.system_name = profile_string(profile, frame->raw),
+		.filename = profile_string_n(profile, name.file ? name.file : "", name.file_bytes),
+		.start_line = name.start_line,
+	};
+	if (frame->file)
+		function.filename = profile_string(profile, frame->file);
+	const struct profile_line line = {.function = profile_function(profile, &function),
+					  .line = frame->line};
+	profile_set_lines(profile, index, &line, 1);
+}
+
+static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index,
+					     const struct location *at);
+
+static enum symbol_reason symbolize_jit(struct symbolizer *s, uint32_t index,
+					const struct location *at)
+{
+	const struct jit_spot *spot = jit_table_spot(s->input->jit, (uint32_t)at->address);
+	struct profile_location *location = &s->input->profile->locations.items[index];
+	const struct location plain = {
+		.image = spot->image, .address = spot->address, .is_return = at->is_return};
+	struct jit_frame frame;
+	location->address = spot->address;
+	if (!jit_table_name(s->input->jit, (uint32_t)at->address, &frame))
+		return symbolize_location(s, index, &plain);
+	location->address = spot->vaddr;
+	location->mapping = place_at_runtime(s, IMAGE_INDEX_JIT);
+	set_jit_frame(s, index, &frame);
+	return SYMBOL_FOUND;
+}
+
+static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t index,
+					     const struct location *at)
+{
+	const struct location location = *at;
+	const struct image *image = get_image(s, location.image);
 	switch ((enum image_kind)image->kind) {
+	case IMAGE_JIT:
+		return symbolize_jit(s, index, &location);
 	case IMAGE_KERNEL:
 	case IMAGE_MODULE:
-		return symbolize_kernel(s, index, location->address);
+		return symbolize_kernel(s, index, location.address);
 	case IMAGE_FILE:
 	case IMAGE_VDSO:
-		return symbolize_file(s, index, location->image, location->address);
+		return symbolize_file(s, index, &location);
 	case IMAGE_KSYMBOL:
 		s->input->profile->locations.items[index].mapping =
-			place_at_runtime(s, location->image);
+			place_at_runtime(s, location.image);
 		name_location(s, index, image->path);
 		return SYMBOL_FOUND;
 	case IMAGE_ANON:
 		s->input->profile->locations.items[index].mapping =
-			place_at_runtime(s, location->image);
+			place_at_runtime(s, location.image);
 		name_location(s, index, "[anon]");
 		return SYMBOL_NO_FILE;
 	case IMAGE_SPECIAL:
@@ -298,18 +364,25 @@ static enum symbol_reason symbolize_location(struct symbolizer *s, uint32_t inde
 	case IMAGE_BROKEN:
 		break;
 	}
-	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location->image);
+	s->input->profile->locations.items[index].mapping = place_at_runtime(s, location.image);
 	name_location(s, index, image->path);
 	return SYMBOL_NO_FILE;
 }
 
-/*
- * pprof takes the first mapping for the main program. Without a given path it is the program with
- * the most samples at the leaf, libraries only when there is nothing else.
- */
-static void choose_main_mapping(struct symbolizer *s)
+static bool is_program(const struct image *image)
 {
-	struct profile *profile = s->input->profile;
+	return image->kind == IMAGE_FILE && !strstr(image->path, ".so");
+}
+
+static bool is_main(const struct symbolizer *s, const struct image *image)
+{
+	const char *main_path = s->input->main_path;
+	return image->kind == IMAGE_FILE && main_path && strcmp(image->path, main_path) == 0;
+}
+
+/* Samples at the leaf, by mapping. */
+static uint64_t *weigh_mappings(const struct profile *profile)
+{
 	uint64_t *weights = mem_zalloc(profile->mappings.n + 1, sizeof(*weights));
 	for (uint32_t i = 0; i < profile->samples.n; i++) {
 		uint32_t stack = profile->samples.items[i].stack;
@@ -319,24 +392,83 @@ static void choose_main_mapping(struct symbolizer *s)
 		weights[profile->locations.items[location].mapping] +=
 			(uint64_t)profile_values(profile, i)[0];
 	}
+	return weights;
+}
+
+/* The given program, else the one with the most samples at the leaf, else a library. */
+static uint32_t find_main_mapping(const struct symbolizer *s)
+{
+	const struct profile *profile = s->input->profile;
+	uint64_t *weights = weigh_mappings(profile);
 	uint32_t best = PROFILE_NONE;
 	bool is_best_program = false;
 	for (uint32_t m = 0; m < profile->mappings.n; m++) {
 		const struct image *image = get_image(s, s->mapping_images[m]);
 		if (image->kind != IMAGE_FILE)
 			continue;
-		if (s->input->main_path && strcmp(image->path, s->input->main_path) == 0) {
+		if (is_main(s, image)) {
 			best = m;
 			break;
 		}
-		bool is_program = !strstr(image->path, ".so");
-		if (best == PROFILE_NONE || (is_program && !is_best_program) ||
-		    (is_program == is_best_program && weights[m] > weights[best])) {
+		if (best == PROFILE_NONE || (is_program(image) && !is_best_program) ||
+		    (is_program(image) == is_best_program && weights[m] > weights[best])) {
 			best = m;
-			is_best_program = is_program;
+			is_best_program = is_program(image);
 		}
 	}
 	mem_free(weights);
+	return best;
+}
+
+/* Of what was mapped: the given program, else the only one there is; NO_IMAGE otherwise. */
+static uint32_t find_unsampled_program(const struct symbolizer *s)
+{
+	uint32_t found = NO_IMAGE;
+	size_t n_programs = 0;
+	for (uint32_t i = 0; i < s->input->images->n; i++) {
+		const struct image *image = get_image(s, i);
+		if (is_main(s, image))
+			return i;
+		if (!is_program(image) || image->canonical != i)
+			continue;
+		found = i;
+		n_programs++;
+	}
+	return n_programs == 1 ? found : NO_IMAGE;
+}
+
+/* As if its first executable segment had a sample. */
+static uint32_t place_program(struct symbolizer *s, uint32_t image_index)
+{
+	struct image *image = get_image(s, image_index);
+	size_t n = 0;
+	image_open(image, s->input->source, s->input->cache);
+	const struct load_segment *segments =
+		image->module ? module_segments(image->module, &n) : NULL;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t address = segments[i].file_offset;
+		if (segments[i].is_executable)
+			return place_in_segment(s, image_index, image->module, &segments[i],
+						&address);
+	}
+	return place_in_file(s, image_index);
+}
+
+/*
+ * pprof takes the first mapping for the main program, so that one comes first, and also when all of
+ * its samples lie in libraries or the kernel (FR-88).
+ */
+static void choose_main_mapping(struct symbolizer *s)
+{
+	struct profile *profile = s->input->profile;
+	uint32_t best = find_main_mapping(s);
+	const struct image *image =
+		best == PROFILE_NONE ? NULL : get_image(s, s->mapping_images[best]);
+	bool is_wanted = image && (s->input->main_path ? is_main(s, image) : is_program(image));
+	uint32_t program = is_wanted || !profile->samples.n ? NO_IMAGE : find_unsampled_program(s);
+	if (program != NO_IMAGE &&
+	    (!image || !is_program(image) || is_main(s, get_image(s, program))))
+		best = place_program(s, program);
 	if (best != PROFILE_NONE)
 		profile_set_main_mapping(profile, best);
 }
@@ -354,8 +486,10 @@ static void prepare_modules(struct symbolizer *s)
 	size_t n = 0, capacity = 0;
 	struct hash_map seen;
 	hash_map_init(&seen);
-	for (uint32_t i = 0; i < input->locations->n; i++) {
-		struct image *image = get_image(s, input->locations->items[i].image);
+	const struct profile *profile = input->profile;
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		const struct location location = location_of_profile(&profile->locations.items[i]);
+		struct image *image = get_image(s, location.image);
 		if (!is_of_file(image))
 			continue;
 		image_open(image, input->source, input->cache);
@@ -374,6 +508,66 @@ static void prepare_modules(struct symbolizer *s)
 	mem_free(modules);
 }
 
+static bool is_same_place(const struct profile *profile, uint32_t a, uint32_t b)
+{
+	const struct profile_location *x = &profile->locations.items[a];
+	const struct profile_location *y = &profile->locations.items[b];
+	if (x->address != y->address || x->mapping != y->mapping || x->n_lines != y->n_lines)
+		return false;
+	return x->first_line == y->first_line ||
+	       memcmp(&profile->lines.items[x->first_line], &profile->lines.items[y->first_line],
+		      x->n_lines * sizeof(struct profile_line)) == 0;
+}
+
+/* One code seen at several moments, or under one name in several processes, is one location. */
+static void join_jit(struct symbolizer *s, uint32_t *to, const bool *is_jit)
+{
+	struct profile *profile = s->input->profile;
+	uint32_t n = profile->locations.n, n_joined = 0;
+	uint32_t *older = mem_zalloc((size_t)n + 1, sizeof(*older)); /* + 1, of the same hash */
+	struct hash_map newest;
+	hash_map_init(&newest);
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = i;
+		const struct profile_location *location = &profile->locations.items[i];
+		if (!is_jit[i])
+			continue;
+		uint64_t *last = hash_map_put(&newest, location->address, NULL);
+		uint32_t alike = (uint32_t)*last;
+		while (alike && !is_same_place(profile, alike - 1, i))
+			alike = older[alike - 1];
+		if (alike) {
+			to[i] = alike - 1;
+			n_joined++;
+			continue;
+		}
+		older[i] = (uint32_t)*last;
+		*last = i + 1;
+	}
+	hash_map_fini(&newest);
+	mem_free(older);
+	if (n_joined)
+		profile_join_locations(profile, to);
+}
+
+/* Names all; how many of them were spots of JIT code, told in is_jit. */
+static uint32_t symbolize_all(struct symbolizer *s, uint64_t frames_out[SYMBOL_REASON_N],
+			      bool *is_jit)
+{
+	const struct symbolize_input *input = s->input;
+	uint32_t n = input->profile->locations.n, n_jit = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct location location =
+			location_of_profile(&input->profile->locations.items[i]);
+		is_jit[i] = location.image == IMAGE_INDEX_JIT;
+		n_jit += is_jit[i];
+		frames_out[symbolize_location(s, i, &location)]++;
+		if (input->progress && i % 1024 == 0)
+			input->progress(input->progress_context, i, n);
+	}
+	return n_jit;
+}
+
 void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_REASON_N])
 {
 	struct symbolizer *s = mem_zalloc(1, sizeof(*s));
@@ -381,11 +575,15 @@ void symbolize(const struct symbolize_input *input, uint64_t frames_out[SYMBOL_R
 	hash_map_init(&s->mappings);
 	open_kernel(input);
 	prepare_modules(s);
-	for (uint32_t i = 0; i < input->locations->n; i++) {
-		frames_out[symbolize_location(s, i)]++;
-		if (input->progress && i % 1024 == 0)
-			input->progress(input->progress_context, i, input->locations->n);
+	jit_table_resolve(input->jit);
+	size_t n = input->profile->locations.n;
+	bool *is_jit = mem_zalloc(n + 1, sizeof(*is_jit));
+	if (symbolize_all(s, frames_out, is_jit)) {
+		uint32_t *to = mem_alloc(n * sizeof(*to));
+		join_jit(s, to, is_jit);
+		mem_free(to);
 	}
+	mem_free(is_jit);
 	choose_main_mapping(s);
 	profile_set_symbol_flags(input->profile);
 	hash_map_fini(&s->mappings);

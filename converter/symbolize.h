@@ -9,15 +9,15 @@
 
 #include "base/hash_map.h"
 #include "converter/image.h"
+#include "converter/jit_table.h"
 #include "converter/kernel_space.h"
-#include "converter/location.h"
 #include "proto/profile.h"
 #include "symcache/symcache.h"
 
 struct symbolize_input {
-	struct profile *profile;
-	const struct location_table *locations;
+	struct profile *profile; /* with the locations as location_table_move leaves them */
 	struct image_table *images;
+	struct jit_table *jit;
 	const struct kernel_space *kernel;
 	const struct perf_source_info *source;
 	struct symcache *cache;

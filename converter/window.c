@@ -83,6 +83,28 @@ static uint64_t chain_context(const struct window *window, const struct window_s
 	return hash_mix(place ^ row ^ kernel_space_generation(window->kernel) * odd);
 }
 
+/* What a process's code is called changes with time: a new moment is a new state of its space. */
+static bool enter_moment(struct window *window, struct address_space *space, uint64_t time_ns)
+{
+	uint64_t moment_ns = jit_scope_look(space->jit, time_ns);
+	if (moment_ns == space->jit_moment_ns)
+		return false;
+	window_flush(window);
+	space->jit_moment_ns = moment_ns;
+	space->generation = ++window->processes->pool.next_generation;
+	return true;
+}
+
+/* For the sample that is next; where it is afterwards. */
+static struct window_sample *follow_jit(struct window *window, struct address_space *space)
+{
+	struct window_sample *item = &window->group[window->n_group];
+	if (!enter_moment(window, space, item->sample.time_ns))
+		return item;
+	window->group[0].sample = item->sample;
+	return &window->group[0];
+}
+
 void window_add(struct window *window, const struct perf_record *record)
 {
 	struct window_sample *item = &window->group[window->n_group];
@@ -96,6 +118,10 @@ void window_add(struct window *window, const struct perf_record *record)
 		item = &window->group[0];
 		sample = &item->sample;
 		thread = process_table_thread(window->processes, sample->pid, sample->tid);
+	}
+	if (UNLIKELY(thread->process->space->jit)) {
+		item = follow_jit(window, thread->process->space);
+		sample = &item->sample;
 	}
 	window->n_group++;
 	item->event_index = record->event_index;
@@ -136,7 +162,12 @@ static uint32_t add_row(struct window *window, uint32_t event_index, uint32_t st
 
 static void add_values(struct window *window, const struct sample *sample, uint32_t row)
 {
-	event_columns_add(&window->columns, sample->period, profile_values(window->profile, row));
+	int64_t *values = profile_values(window->profile, row);
+	if (sample->is_member) {
+		event_columns_add_period(sample->period, values);
+		return;
+	}
+	event_columns_add(&window->columns, sample->period, values);
 	window->n_written++;
 	uint64_t time_ns = sample->time_ns;
 	if (!time_ns)
@@ -217,6 +248,8 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 {
 	window_flush(window);
 	struct thread *thread = process_table_recent(window->processes, sample->pid, sample->tid);
+	if (thread->process->space->jit)
+		enter_moment(window, thread->process->space, sample->time_ns);
 	uint32_t label_set = labeler_label(&window->labeler, thread, sample);
 	struct stack_input input =
 		stack_input_of(window, sample, record->event_index, record->misc);
@@ -226,11 +259,19 @@ void window_add_deferred(struct window *window, const struct perf_record *record
 	add_values(window, sample, add_row(window, record->event_index, stack, label_set));
 }
 
+void window_close(struct window *window)
+{
+	window_flush(window);
+	profile_trim(window->profile);
+	location_table_move(&window->locations, window->profile);
+}
+
 struct profile *window_take_profile(struct window *window)
 {
 	struct profile *profile = window->profile;
 	if (may_join_rows(profile))
 		profile_join_rows(profile);
+	profile_trim(profile);
 	begin(window);
 	return profile;
 }

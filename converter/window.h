@@ -77,5 +77,7 @@ void window_flush(struct window *window);
 /* A sample whose user part came apart from it; flushes what waits. */
 void window_add_deferred(struct window *window, const struct perf_record *record,
 			 const struct sample *sample, const uint8_t *chain, uint64_t n_chain);
-/* Hands the profile out, as it is, and begins a new window. */
+/* No more samples: the profile gets its locations, and what finds them and its stacks goes. */
+void window_close(struct window *window);
+/* Hands the profile out, which was closed, and begins a new window. */
 struct profile *window_take_profile(struct window *window);

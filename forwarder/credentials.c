@@ -198,7 +198,7 @@ static void add(struct credentials *credentials, const char *name, char *value, 
 		.value = value,
 		.n_name = strlen(lower),
 		.n_value = n_value,
-		.is_secret = is_secret,
+		.is_unindexed = is_secret,
 	};
 }
 

@@ -17,7 +17,8 @@
 struct request_header {
 	const char *name, *value;
 	size_t n_name, n_value;
-	bool is_secret; /* never enters a compression table */
+	/* Never enters a compression table: a secret, or what would only push others out. */
+	bool is_unindexed;
 };
 
 struct credentials {

@@ -54,7 +54,14 @@ static struct error *check_host(const char *text, size_t n, bool is_bracketed)
 		return error_new(ERROR_USAGE, "a host name of %zu bytes is longer than %d", n,
 				 MAX_HOST_BYTES);
 	if (is_bracketed) {
+		/* Behind '%' the name of an interface, as in fe80::1%eth0 (RFC 4007 §11). */
 		const char *zone = memchr(text, '%', n);
+		for (const char *c = zone ? zone + 1 : text + n; c < text + n; c++)
+			if (!is_host_character(*c))
+				zone = text;
+		if (zone == text || (zone && zone + 1 == text + n))
+			return error_new(ERROR_USAGE, "\"%.*s\" is not an IPv6 address", (int)n,
+					 text);
 		CLEANUP(cleanup_mem) char *address = copy_n(text, zone ? (size_t)(zone - text) : n);
 		struct in6_addr ignored;
 		if (inet_pton(AF_INET6, address, &ignored) != 1)

@@ -225,9 +225,7 @@ static void call_header(void *context, const char *name, size_t n_name, const ch
 			size_t n_value)
 {
 	struct grpc_call *call = context;
-	const struct clock *clock = &call->channel->clock;
-	grpc_response_header(&call->response, name, n_name, value, n_value,
-			     clock->wall_ns(clock->context));
+	grpc_response_header(&call->response, name, n_name, value, n_value, &call->channel->clock);
 }
 
 static void call_headers_end(void *context)
@@ -614,7 +612,7 @@ static void sweep(struct grpc_channel *channel)
 
 static void set_timer(struct grpc_channel *channel);
 
-static void work(struct grpc_channel *channel)
+static void advance(struct grpc_channel *channel)
 {
 	update_current(channel);
 	start_waiting(channel);
@@ -622,17 +620,27 @@ static void work(struct grpc_channel *channel)
 	     connection = connection->next)
 		flush_connection(connection);
 	sweep(channel);
-	/* A callback may start calls, or close the channel (whose memory stays until later). */
+}
+
+static void work(struct grpc_channel *channel)
+{
+	/* A callback may start calls, or close the channel (whose memory stays until later). Those
+	 * started in this turn of the loop leave together, in place of what has been answered. */
 	while (channel->ended.first && !channel->is_closed)
 		tell_call(channel->ended.first);
-	if (!channel->is_closed)
-		set_timer(channel);
+	if (channel->is_closed)
+		return;
+	uv_idle_stop(&channel->idle);
+	advance(channel);
+	if (channel->ended.first)
+		wake(channel);
+	set_timer(channel);
 }
 
 /* Times */
 
 /* What the call has been waiting for, where its deadline found it. */
-static void expire_call(struct grpc_call *call, uint64_t now_ns)
+static void expire_call(struct grpc_call *call)
 {
 	struct grpc_channel *channel = call->channel;
 	struct connection *connection = call->connection;
@@ -655,7 +663,6 @@ static void expire_call(struct grpc_call *call, uint64_t now_ns)
 	}
 	snprintf(text, sizeof(text), "no answer from %s within %.3g s: waited for %s",
 		 channel->endpoint.shown, (double)call->timeout_ns / 1e9, what);
-	(void)now_ns;
 	fail_call(call, GRPC_DEADLINE_EXCEEDED, GRPC_FAILURE_DEADLINE, !connection, text);
 }
 
@@ -664,7 +671,7 @@ static void expire_list(struct grpc_channel *channel, struct call_list *list, ui
 	for (struct grpc_call *call = list->first; call;) {
 		struct grpc_call *next = call->next;
 		if (call->deadline_ns <= now_ns)
-			expire_call(call, now_ns);
+			expire_call(call);
 		else if (call->deadline_ns < channel->earliest_deadline_ns)
 			channel->earliest_deadline_ns = call->deadline_ns;
 		call = next;

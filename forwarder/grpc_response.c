@@ -104,7 +104,7 @@ static void read_push_back(struct grpc_response *response, const char *value, si
 }
 
 void grpc_response_header(struct grpc_response *response, const char *name, size_t n_name,
-			  const char *value, size_t n_value, uint64_t wall_ns)
+			  const char *value, size_t n_value, const struct clock *clock)
 {
 	if (response->is_ended)
 		return;
@@ -136,7 +136,8 @@ void grpc_response_header(struct grpc_response *response, const char *name, size
 	} else if (is_name(name, n_name, "retry-after")) {
 		if (!response->has_retry_info && !response->has_push_back)
 			response->has_retry_info = grpc_status_retry_after(
-				value, n_value, wall_ns, &response->retry_delay_ns);
+				value, n_value, clock->wall_ns(clock->context),
+				&response->retry_delay_ns);
 	} else if (is_name(name, n_name, "grpc-encoding")) {
 		response->reader.is_gzip = is_name(value, n_value, "gzip");
 		response->is_encoding_unknown =

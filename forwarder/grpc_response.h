@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "forwarder/grpc_frame.h"
 #include "forwarder/grpc_status.h"
 
@@ -55,9 +56,9 @@ void grpc_response_fini(struct grpc_response *response);
 /* As it was after init, for a call that is tried anew. */
 void grpc_response_reset(struct grpc_response *response);
 
-/* Each header of a block, then the end of the block. wall_ns is for Retry-After. */
+/* Each header of a block, then the end of the block. The clock is for Retry-After. */
 void grpc_response_header(struct grpc_response *response, const char *name, size_t n_name,
-			  const char *value, size_t n_value, uint64_t wall_ns);
+			  const char *value, size_t n_value, const struct clock *clock);
 void grpc_response_headers_end(struct grpc_response *response);
 /* false: the answer is decided and nothing more of it is wanted; the stream is to be reset. */
 bool grpc_response_data(struct grpc_response *response, const uint8_t *bytes, size_t n);

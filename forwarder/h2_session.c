@@ -13,6 +13,7 @@
 enum {
 	OUTPUT_TARGET_BYTES = 64 << 10, /* gathered before it is handed out */
 	MAX_DATA_FRAME_BYTES = 128 << 10,
+	TLS_RECORD_BYTES = 16384, /* RFC 8446 §5.1 */
 	OUTPUT_MAX_BYTES = 1 << 20,
 	WINDOW_BYTES = 65535,
 	ADVERTISED_HEADER_BYTES = 16 << 10,
@@ -364,6 +365,10 @@ static ssize_t data_length(nghttp2_session *nghttp2, uint8_t type, int32_t id,
 	(void)id;
 	(void)context;
 	uint32_t n = max_frame < MAX_DATA_FRAME_BYTES ? max_frame : MAX_DATA_FRAME_BYTES;
+	/* Frames that fill TLS records leave no small ones behind them. */
+	if (n + FRAME_HEADER_BYTES >= TLS_RECORD_BYTES)
+		n = (n + FRAME_HEADER_BYTES) / TLS_RECORD_BYTES * TLS_RECORD_BYTES -
+		    FRAME_HEADER_BYTES;
 	if (n > (uint32_t)session_window)
 		n = (uint32_t)session_window;
 	return n < (uint32_t)stream_window ? (ssize_t)n : stream_window;
@@ -692,7 +697,7 @@ struct h2_stream *h2_session_open(struct h2_session *session, const struct reque
 			.valuelen = headers[i].n_value,
 			/* Not copied: they are sent before this function returns. */
 			.flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE |
-				 (headers[i].is_secret ? NGHTTP2_NV_FLAG_NO_INDEX : 0),
+				 (headers[i].is_unindexed ? NGHTTP2_NV_FLAG_NO_INDEX : 0),
 		};
 	struct h2_stream *stream = mem_zalloc(1, sizeof(*stream));
 	*stream = (struct h2_stream){.session = session, .ops = ops, .owner = owner};

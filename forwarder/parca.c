@@ -29,10 +29,9 @@ static struct error *add_label_set(void *context, struct profile *taken, uint32_
 	for (size_t i = 0; i < series->n_labels; i++)
 		encoder->labels[n++] = series->labels[i];
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &series->profile->labels.items[set.first + i];
-		encoder->labels[n++] =
-			(struct key_value){profile_text(series->profile, label->key),
-					   profile_text(series->profile, label->str)};
+		const struct profile_label label = profile_label_at(series->profile, set.first + i);
+		encoder->labels[n++] = (struct key_value){profile_text(series->profile, label.key),
+							  profile_text(series->profile, label.str)};
 	}
 	return raw_request_add(&encoder->request, part, encoder->labels, n);
 }

@@ -42,6 +42,7 @@ size_t request_headers_list(const struct request_headers_options *options,
 	add(list, &n, ":path", options->path);
 	add(list, &n, ":authority", options->authority);
 	add(list, &n, "grpc-timeout", texts->timeout);
+	list[n - 1].is_unindexed = true;
 	add(list, &n, "te", "trailers");
 	add(list, &n, "content-type", "application/grpc");
 	if (options->is_gzip)

@@ -246,12 +246,11 @@ static void make_labels(struct series *series, const struct series_rules *rules)
 		struct profile_label_set set = profile->label_sets.items[i];
 		maker.n = 0;
 		for (uint32_t k = 0; k < set.n; k++)
-			make_label(&maker, profile->labels.items[set.first + k]);
+			make_label(&maker, profile_label_at(profile, set.first + k));
 		qsort_r(maker.labels, maker.n, sizeof(maker.labels[0]), compare_labels, profile);
 		profile->label_sets.items[i].n = maker.n;
-		if (maker.n)
-			memcpy(profile->labels.items + set.first, maker.labels,
-			       maker.n * sizeof(maker.labels[0]));
+		for (uint32_t k = 0; k < maker.n; k++)
+			profile_set_label(profile, set.first + k, &maker.labels[k]);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "forwarder/endpoint.h"
 #include "forwarder/text_escape.h"
@@ -22,6 +23,7 @@ enum {
 	TEXT_BYTES = 512,
 	N_FILES = 4,
 	MAX_NAMES_SHOWN = 3,
+	MAX_PENDING_BYTES = 4 << 20,
 };
 
 /* Tells a file from its successor. */
@@ -33,6 +35,7 @@ struct file_identity {
 };
 
 struct tls_context {
+	BIO_METHOD *method; /* of links' ends */
 	const struct tls_config *config;
 	char *host;
 	char *server;
@@ -45,7 +48,13 @@ struct tls_context {
 struct tls_link {
 	struct tls_context *context;
 	SSL *ssl;
-	BIO *in, *out; /* belong to ssl */
+	/* From the peer: borrowed for the time of the call that brought them. */
+	const uint8_t *in;
+	size_t n_in;
+	struct buf out;	  /* for the peer */
+	tls_sink_fn sink; /* NULL = all goes to out */
+	void *sink_context;
+	size_t n_out_taken;
 	bool is_open;
 	bool is_at_end;
 	uint8_t first[FIRST_BYTES];
@@ -228,6 +237,7 @@ void tls_context_free(struct tls_context *context)
 		return;
 	SSL_SESSION_free(context->session);
 	SSL_CTX_free(context->ssl);
+	BIO_meth_free(context->method);
 	mem_free(context->host);
 	mem_free(context->server);
 	mem_free(context->protocol);
@@ -424,6 +434,60 @@ static struct error *describe_failure(struct tls_link *link)
 
 /* Links */
 
+/* OpenSSL's ends of a link: what it reads and writes. */
+
+static int end_read(BIO *end, char *out, size_t size, size_t *n_out)
+{
+	struct tls_link *link = BIO_get_data(end);
+	BIO_clear_retry_flags(end);
+	size_t n = size < link->n_in ? size : link->n_in;
+	if (n == 0) {
+		BIO_set_retry_read(end);
+		return 0;
+	}
+	memcpy(out, link->in, n);
+	link->in += n;
+	link->n_in -= n;
+	*n_out = n;
+	return 1;
+}
+
+static int end_write(BIO *end, const char *bytes, size_t n, size_t *n_out)
+{
+	struct tls_link *link = BIO_get_data(end);
+	BIO_clear_retry_flags(end);
+	size_t taken = link->sink && link->out.size == 0
+			       ? link->sink(link->sink_context, (const uint8_t *)bytes, n)
+			       : 0;
+	struct error *err = buf_append(&link->out, bytes + taken, n - taken);
+	if (err) {
+		error_free(err);
+		return 0;
+	}
+	*n_out = n;
+	return 1;
+}
+
+static long end_control(BIO *end, int command, long number, void *pointer)
+{
+	(void)end;
+	(void)number;
+	(void)pointer;
+	return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *make_method(void)
+{
+	BIO_METHOD *method =
+		BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "perfpipe link");
+	if (method && BIO_meth_set_read_ex(method, end_read) == 1 &&
+	    BIO_meth_set_write_ex(method, end_write) == 1 &&
+	    BIO_meth_set_ctrl(method, end_control) == 1)
+		return method;
+	BIO_meth_free(method);
+	return NULL;
+}
+
 static struct error *prepare(struct tls_link *link)
 {
 	const struct tls_context *context = link->context;
@@ -465,21 +529,22 @@ struct error *tls_open(struct tls_context *context, struct error **warning_out,
 	struct error *err = refresh(context, warning_out);
 	if (err)
 		return error_number(err, TLS_NUMBER);
+	if (!context->method)
+		context->method = make_method();
 	struct tls_link *link = mem_zalloc(1, sizeof(*link));
 	link->context = context;
+	buf_init(&link->out, MAX_PENDING_BYTES);
 	link->ssl = SSL_new(context->ssl);
-	link->in = BIO_new(BIO_s_mem());
-	link->out = BIO_new(BIO_s_mem());
-	if (!link->ssl || !link->in || !link->out) {
-		BIO_free(link->in);
-		BIO_free(link->out);
-		SSL_free(link->ssl);
-		mem_free(link);
+	BIO *end = context->method ? BIO_new(context->method) : NULL;
+	if (!link->ssl || !end) {
+		BIO_free(end);
+		tls_close(link);
 		return error_number(error_new(ERROR_UNAVAILABLE, "OpenSSL: %s", ssl_reason()),
 				    TLS_NUMBER);
 	}
-	BIO_set_mem_eof_return(link->in, -1);
-	SSL_set_bio(link->ssl, link->in, link->out);
+	BIO_set_data(end, link);
+	BIO_set_init(end, 1);
+	SSL_set_bio(link->ssl, end, end);
 	SSL_set_app_data(link->ssl, link);
 	err = prepare(link);
 	if (err) {
@@ -495,6 +560,7 @@ void tls_close(struct tls_link *link)
 	if (!link)
 		return;
 	SSL_free(link->ssl);
+	buf_fini(&link->out);
 	mem_free(link);
 }
 
@@ -504,10 +570,12 @@ struct error *tls_receive(struct tls_link *link, const uint8_t *bytes, size_t n)
 	size_t take = n < room ? n : room;
 	memcpy(link->first + link->n_first, bytes, take);
 	link->n_first += take;
-	size_t written = 0;
-	if (n > 0 && (BIO_write_ex(link->in, bytes, n, &written) != 1 || written != n))
-		return error_number(error_new(ERROR_UNAVAILABLE, "OpenSSL: %s", ssl_reason()),
+	if (link->n_in > 0)
+		return error_number(error_new(ERROR_BAD_DATA, "TLS with %s: bytes were left over",
+					      link->context->server),
 				    TLS_NUMBER);
+	link->in = bytes;
+	link->n_in = n;
 	return NULL;
 }
 
@@ -545,6 +613,9 @@ struct error *tls_shake_hands(struct tls_link *link, bool *is_done_out)
 struct error *tls_read(struct tls_link *link, uint8_t *out, size_t size, size_t *n_out)
 {
 	*n_out = 0;
+	/* To be told by OpenSSL that there is nothing costs more than what there is. */
+	if (link->n_in == 0 && SSL_has_pending(link->ssl) == 0)
+		return NULL;
 	ERR_clear_error();
 	int result = SSL_read_ex(link->ssl, out, size, n_out);
 	if (result == 1)
@@ -598,29 +669,25 @@ void tls_say_goodbye(struct tls_link *link)
 	ERR_clear_error();
 }
 
+void tls_set_sink(struct tls_link *link, tls_sink_fn sink, void *context)
+{
+	link->sink = sink;
+	link->sink_context = context;
+}
+
 size_t tls_pending(struct tls_link *link, const uint8_t **bytes_out)
 {
-	char *bytes = NULL;
-	long n = BIO_get_mem_data(link->out, &bytes);
-	*bytes_out = (const uint8_t *)bytes;
-	return n > 0 ? (size_t)n : 0;
+	*bytes_out = link->out.data + link->n_out_taken;
+	return link->out.size - link->n_out_taken;
 }
 
 void tls_take_pending(struct tls_link *link, size_t n)
 {
-	const uint8_t *bytes;
-	if (n == tls_pending(link, &bytes)) {
-		(void)BIO_reset(link->out);
+	link->n_out_taken += n;
+	if (link->n_out_taken < link->out.size)
 		return;
-	}
-	uint8_t skipped[4096];
-	while (n > 0) {
-		size_t taken = 0;
-		if (BIO_read_ex(link->out, skipped, n < sizeof(skipped) ? n : sizeof(skipped),
-				&taken) != 1)
-			return;
-		n -= taken;
-	}
+	buf_clear(&link->out);
+	link->n_out_taken = 0;
 }
 
 const char *tls_version(const struct tls_link *link)

@@ -36,7 +36,8 @@ struct error *tls_open(struct tls_context *context, struct error **warning_out,
 		       struct tls_link **out) MUST_USE;
 void tls_close(struct tls_link *link);
 
-/* Ciphertext from the peer. */
+/* Ciphertext from the peer, borrowed until tls_shake_hands and tls_read have used it up: the
+ * caller calls them until they give nothing more. */
 struct error *tls_receive(struct tls_link *link, const uint8_t *bytes, size_t n) MUST_USE;
 /* Goes on with the handshake; call until true, after each tls_receive. Errors carry number 301 and
  * say which host, and what is wrong with its certificate. */
@@ -49,6 +50,12 @@ bool tls_is_at_end(const struct tls_link *link);
 struct error *tls_end_of_stream(struct tls_link *link) MUST_USE;
 struct error *tls_write(struct tls_link *link, const uint8_t *bytes, size_t n) MUST_USE;
 void tls_say_goodbye(struct tls_link *link);
+/*
+ * Where ciphertext may go at once, while nothing is pending: takes bytes (a record or more), says
+ * how many. What it does not take is pending. Spares a copy, and is fresh in the cache.
+ */
+typedef size_t (*tls_sink_fn)(void *context, const uint8_t *bytes, size_t n);
+void tls_set_sink(struct tls_link *link, tls_sink_fn sink, void *context);
 /* Ciphertext for the peer, valid until the next call; then tell how much of it was taken. */
 size_t tls_pending(struct tls_link *link, const uint8_t **bytes_out);
 void tls_take_pending(struct tls_link *link, size_t n);

@@ -282,6 +282,16 @@ static bool shake_hands(struct transport *transport)
 	return !transport->is_closed && read_tls(transport);
 }
 
+/* See tls_set_sink. An error shows again when the rest is sent. */
+static size_t send_now(void *context, const uint8_t *bytes, size_t n)
+{
+	const struct transport *transport = context;
+	if (!transport->tries || transport->late_error || transport->output.size)
+		return 0;
+	ssize_t sent = send(transport->tries->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return sent > 0 ? (size_t)sent : 0;
+}
+
 static bool begin_tls(struct transport *transport)
 {
 	if (!transport->config.tls) {
@@ -298,6 +308,7 @@ static bool begin_tls(struct transport *transport)
 		fail(transport, GRPC_FAILURE_TLS, err);
 		return false;
 	}
+	tls_set_sink(transport->tls, send_now, transport);
 	return shake_hands(transport);
 }
 

@@ -310,12 +310,17 @@ struct parser {
 	bool is_help;
 };
 
+static bool has_optional_value(const struct cli_option *option)
+{
+	return option->argument && option->argument[0] == '[';
+}
+
 /* attached: a value in the same word, NULL if there is none. */
 static struct error *apply(struct parser *parser, const struct cli_option *option,
 			   const char *shown, const char *attached)
 {
 	const char *value = attached;
-	if (option->argument && !value) {
+	if (option->argument && !value && !has_optional_value(option)) {
 		if (parser->next >= parser->argc)
 			return cli_usage("%s needs a value: %s %s", shown, shown, option->argument);
 		value = parser->argv[parser->next++];
@@ -442,7 +447,8 @@ static void print_option(const struct cli_option *option, const char *what, FILE
 	if (option->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
 	snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
-		 option->argument ? " " : "", option->argument ? option->argument : "");
+		 option->argument && !has_optional_value(option) ? " " : "",
+		 option->argument ? option->argument : "");
 	fprintf(out, "  %-26s ", left);
 	if (strlen(left) > 26)
 		fprintf(out, "\n%29s", "");

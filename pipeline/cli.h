@@ -20,7 +20,8 @@
 struct cli_option {
 	int id;		      /* the command's own number, from 1 */
 	const char *name;     /* long, without dashes */
-	const char *argument; /* as shown in the help; NULL = takes none */
+	const char *argument; /* as shown in the help; NULL = takes none; "[=X]" = may have one, in
+				 the same word only */
 	const char *what;
 	char letter;	/* 0 = none */
 	bool is_common; /* stands in the first list of the help */
@@ -32,8 +33,8 @@ enum { CLI_POSITIONAL = 0 };
 enum cli_format { CLI_FORMAT_TEXT = 1 << 0, CLI_FORMAT_JSON = 1 << 1, CLI_FORMAT_CSV = 1 << 2 };
 
 /*
- * Called for each option and each positional argument, in order. value is NULL for an option that
- * takes none; it is a word of argv, so it may be kept.
+ * Called for each option and each positional argument, in order. value is NULL for an option
+ * without one; it is a word of argv, so it may be kept.
  */
 typedef struct error *(*cli_set_fn)(void *context, int id, const char *value);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cursor.h"
 #include "base/mem.h"
@@ -20,6 +21,7 @@
 #include "pipeline/output.h"
 #include "pipeline/process_log.h"
 #include "pipeline/recording.h"
+#include "pipeline/snapshot.h"
 
 enum {
 	MAX_PIDS = 4096,
@@ -73,6 +75,7 @@ struct record_options {
 	struct conversion_options conversion;
 	struct collector_live_options live;
 	pid_t *pids;
+	char *events;
 	const char *output, *processes;
 	uint64_t duration_ns;
 	bool is_all, has_frequency;
@@ -96,6 +99,17 @@ static struct error *add_pids(struct record_options *record, const char *list)
 	}
 	record->live.pids = record->pids;
 	record->live.n_pids = n;
+	return NULL;
+}
+
+/* Given several times, they are one list, as in perf. */
+static struct error *add_events(struct record_options *record, const char *list)
+{
+	char *all =
+		record->events ? mem_format("%s,%s", record->events, list) : mem_copy_string(list);
+	mem_free(record->events);
+	record->events = all;
+	record->live.events = all;
 	return NULL;
 }
 
@@ -150,8 +164,7 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_PERIOD:
 		return cli_parse_number("--count", value, 1, INT64_MAX, &record->live.period);
 	case OPTION_EVENT:
-		record->live.events = value;
-		break;
+		return add_events(record, value);
 	case OPTION_DURATION:
 		return cli_parse_duration("--duration", value, &record->duration_ns);
 	case OPTION_OUTPUT:
@@ -187,7 +200,9 @@ const struct cli_spec cmd_record_spec = {
 		"  perfpipe record -a -o perf.data -- make        for perf report\n",
 	.notes =
 		"The exit status is the command's own. Ctrl-C writes what was taken, a second one\n"
-		"ends at once. With -o - the command's output goes to standard error.\n",
+		"ends at once. SIGUSR2 writes what was taken since the last such signal to\n"
+		"FILE.YYYYMMDDhhmmsscc, and goes on. With -o - the command's output goes to "
+		"standard error.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
 	.shared = {conversion_symbol_options},
@@ -250,7 +265,8 @@ struct session {
 	struct process_log *log;
 	struct pipeline *pipeline;
 	struct recording recording;
-	uint64_t n_samples; /* that came out of the pipeline */
+	struct snapshots snapshots;
+	uint64_t n_samples; /* that came out of the pipeline, since the last snapshot */
 	uint64_t n_lost_records, n_lost_samples;
 	size_t n_warnings; /* of the source that were said */
 	bool has_stdout;   /* one of our outputs goes there */
@@ -399,6 +415,80 @@ static struct error *open_pipeline(struct session *session)
 	return pipeline_open(&config, &session->pipeline);
 }
 
+/* --- snapshots --- */
+
+/* A snapshot_write_fn: the records so far become the part, and the next file begins. */
+static struct error *write_part_perf_data(void *context, struct output *spare,
+					  struct snapshot_part *part)
+{
+	struct session *session = context;
+	file_writer_set_path(&session->output.writer, part->path);
+	struct error *err = perf_file_writer_finish(session->writer);
+	perf_file_writer_close(TAKE(session->writer));
+	if (!err)
+		err = output_commit(&session->output);
+	if (err)
+		return output_failed(part->path, err);
+	part->n_samples = session->n_samples;
+	session->n_samples = 0;
+	struct output committed = session->output;
+	session->output = *spare;
+	*spare = committed;
+	return output_failed(session->output.path,
+			     perf_file_writer_open(session->output.writer.fd,
+						   record_source_info(session->source),
+						   &session->writer));
+}
+
+/* A snapshot_write_fn. Names come from where the last part left them. */
+static struct error *write_part_profile(void *context, struct output *spare,
+					struct snapshot_part *part)
+{
+	struct session *session = context;
+	struct converter *converter = session->conversion.converter;
+	uint64_t n_before = session->n_samples;
+	struct profile *profile;
+	file_writer_set_path(&spare->writer, part->path);
+	struct error *err = converter_finish(converter, NULL, NULL, &profile);
+	if (err)
+		return err;
+	session->n_samples = converter_get_totals(converter)->written;
+	part->n_samples = session->n_samples - n_before;
+	profile->time_nanos = (int64_t)part->begin_wall_ns;
+	profile->duration_nanos = (int64_t)part->duration_ns;
+	err = output_write_profile(spare, profile,
+				   output_form_of(session->options->output) == OUTPUT_PPROF);
+	profile_free(profile);
+	return err ? err : output_commit(spare);
+}
+
+static bool is_perf_data(const struct session *session)
+{
+	return output_form_of(session->options->output) == OUTPUT_PERF_DATA;
+}
+
+/* The next file has to tell by itself what runs, and its ids are written where they may not move.
+ */
+static void take_snapshot(void *context)
+{
+	struct session *session = context;
+	if (!snapshots_take(&session->snapshots) || !is_perf_data(session))
+		return;
+	collector_live_hold_cpus(session->source, true);
+	struct error *err = collector_live_describe_anew(session->source);
+	if (err)
+		message_note(&session->cli->message, "names may be missing from here on: %s",
+			     error_text(err));
+	error_free(err);
+}
+
+static void settle_snapshot(void *context)
+{
+	struct session *session = context;
+	collector_live_hold_cpus(session->source, false);
+	snapshots_settle(&session->snapshots);
+}
+
 static struct error *sample(struct session *session)
 {
 	struct progress progress;
@@ -410,11 +500,18 @@ static struct error *sample(struct session *session)
 		.companion = is_beside ? session->cli->command : NULL,
 		.is_output_on_stdout = session->has_stdout,
 		.progress = &progress,
+		.snapshot = take_snapshot,
+		.snapshot_back = settle_snapshot,
+		.context = session,
 	};
+	snapshots_open(&session->snapshots, &session->cli->message, session->pipeline,
+		       &session->output,
+		       is_perf_data(session) ? write_part_perf_data : write_part_profile, session);
 	struct error *err =
 		recording_run(session->source, session->pipeline, &how, &session->recording);
 	progress_end(&progress);
 	struct error *sink_err = pipeline_finish(session->pipeline);
+	settle_snapshot(session);
 	if (err)
 		error_free(sink_err);
 	return err ? err : sink_err;
@@ -433,12 +530,24 @@ static void state_interruption(const struct session *session)
 			     (double)recording->duration_ns / 1e9);
 }
 
+/* Of what the output itself holds: since the last snapshot, if there was one. */
+static uint64_t last_part_ns(const struct session *session)
+{
+	uint64_t before_ns = session->snapshots.begin_wall_ns - session->recording.begin_wall_ns;
+	return session->snapshots.n_parts ? session->recording.duration_ns - before_ns
+					  : session->recording.duration_ns;
+}
+
 static void state_result(const struct session *session)
 {
 	const struct message *message = &session->cli->message;
-	double seconds = (double)session->recording.duration_ns / 1e9;
-	if (session->n_samples == 0)
+	const struct snapshots *snapshots = &session->snapshots;
+	double seconds = (double)last_part_ns(session) / 1e9;
+	if (session->n_samples == 0 && snapshots->n_samples == 0)
 		message_warning(message, 114, "nothing was sampled: the profile is empty", NULL);
+	if (snapshots->n_parts)
+		message_note(message, "samples in snapshots: %" PRIu64 ", in %" PRIu64 " files",
+			     snapshots->n_samples, snapshots->n_parts);
 	message_note(message, "wrote %s: %" PRIu64 " samples in %.1f s",
 		     output_shown(session->options->output), session->n_samples, seconds);
 }
@@ -464,9 +573,12 @@ static struct error *write_profile(struct session *session)
 					      pipeline_get_losses(session->pipeline), &profile);
 	if (err)
 		return err;
-	session->n_samples = converter_get_totals(session->conversion.converter)->written;
-	profile->time_nanos = (int64_t)session->recording.begin_wall_ns;
-	profile->duration_nanos = (int64_t)session->recording.duration_ns;
+	session->n_samples = converter_get_totals(session->conversion.converter)->written -
+			     session->snapshots.n_samples;
+	profile->time_nanos =
+		(int64_t)(session->snapshots.n_parts ? session->snapshots.begin_wall_ns
+						     : session->recording.begin_wall_ns);
+	profile->duration_nanos = (int64_t)last_part_ns(session);
 	bool is_plain = output_form_of(session->options->output) == OUTPUT_PPROF;
 	err = output_write_profile(&session->output, profile, is_plain);
 	profile_free(profile);
@@ -553,6 +665,7 @@ static struct error *record(struct session *session)
 static void close_session(struct session *session)
 {
 	pipeline_close(session->pipeline);
+	snapshots_close(&session->snapshots);
 	conversion_close(&session->conversion);
 	perf_file_writer_close(session->writer);
 	process_log_free(session->log);
@@ -605,6 +718,12 @@ static int exit_code_of(struct session *session, struct error *err)
 	return is_cancelled && recording->signal ? EXIT_CODE_SIGNAL + recording->signal : exit_code;
 }
 
+static void free_options(struct record_options *record)
+{
+	mem_free(record->pids);
+	mem_free(record->events);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_options record_options = {.output = default_output};
@@ -613,7 +732,7 @@ int cmd_record(int argc, char **argv)
 	struct cli cli;
 	int exit_code;
 	if (!cli_read(&cmd_record_spec, argc, argv, &record_options, &cli, &exit_code)) {
-		mem_free(record_options.pids);
+		free_options(&record_options);
 		return exit_code;
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
@@ -629,6 +748,6 @@ int cmd_record(int argc, char **argv)
 	interruption_close();
 	close_session(&session);
 	mem_free(executable);
-	mem_free(record_options.pids);
+	free_options(&record_options);
 	return exit_code;
 }

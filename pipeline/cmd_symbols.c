@@ -12,10 +12,18 @@
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
 #include "pipeline/progress.h"
+#include "pipeline/remote_symbols.h"
+#include "pipeline/symbols_fetch.h"
 #include "pipeline/symbols_print.h"
 #include "symcache/symcache.h"
 
-enum option_id { OPTION_CACHE = 1, OPTION_MAX_SIZE, OPTION_DEBUG_ROOT };
+enum option_id {
+	OPTION_CACHE = 1,
+	OPTION_MAX_SIZE,
+	OPTION_DEBUG_ROOT,
+	OPTION_DEBUGINFOD,
+	OPTION_WAIT
+};
 
 enum { WORDS_MAX = 256 };
 
@@ -25,9 +33,13 @@ static const struct cli_option options[] = {
 	{OPTION_MAX_SIZE, "max-size", "SIZE",
 	 "for gc: what may stay, as 512M or 2G; the least\nrecently used go first", 0, true},
 	{OPTION_DEBUG_ROOT, "debug-root", "DIR",
-	 "for add and show: where separate debug files are\n(default /usr/lib/debug); may be "
+	 "for add, show and fetch: where separate debug\nfiles are (default /usr/lib/debug); may "
+	 "be "
 	 "repeated",
 	 0, true},
+	{OPTION_DEBUGINFOD, "debuginfod", "[=URLS]",
+	 "for add, show and fetch: servers to ask (fetch:\ndefault $DEBUGINFOD_URLS)", 0, true},
+	{OPTION_WAIT, "debuginfod-wait", "TIME", REMOTE_SYMBOLS_WAIT_WHAT, 0, true},
 };
 
 struct symbols_options {
@@ -38,6 +50,8 @@ struct symbols_options {
 	uint64_t max_bytes;
 	const char *debug_roots[CONVERSION_DEBUG_ROOTS_MAX + 1];
 	size_t n_debug_roots;
+	bool is_remote;
+	struct symcache_debuginfod debuginfod;
 };
 
 static struct error *add_word(struct symbols_options *symbols, const char *word)
@@ -68,6 +82,11 @@ static struct error *set(void *context, int id, const char *value)
 					 CONVERSION_DEBUG_ROOTS_MAX);
 		symbols->debug_roots[symbols->n_debug_roots++] = value;
 		return NULL;
+	case OPTION_DEBUGINFOD:
+		symbols->is_remote = true;
+		return remote_symbols_set_urls(&symbols->debuginfod, value);
+	case OPTION_WAIT:
+		return remote_symbols_set_wait(&symbols->debuginfod, value);
 	default:
 		return add_word(symbols, value);
 	}
@@ -75,15 +94,18 @@ static struct error *set(void *context, int id, const char *value)
 
 const struct cli_spec cmd_symbols_spec = {
 	.command = "symbols",
-	.usage = "[OPTIONS] ls | show ID|FILE [ADDRESS...] | add FILE... | verify | gc",
+	.usage = "[OPTIONS] ls | show ID|FILE [ADDRESS...] | add FILE... |\n       "
+		 "         fetch FILE|ID|PROFILE... | verify | gc",
 	.summary = "Shows and tends the symbols that are kept by build-id.",
 	.examples = "  perfpipe symbols ls                    what is kept\n"
 		    "  perfpipe symbols show /usr/bin/git 0x1c2d0\n"
 		    "  perfpipe symbols add /usr/lib/*/libc.so.6\n"
+		    "  perfpipe symbols fetch perf.data       ask debuginfod servers\n"
 		    "  perfpipe symbols gc --max-size 500M    drop what was not used for long\n",
-	.notes =
-		"ID is a build-id or the beginning of one; ADDRESS is one in the ELF file, as\n"
-		"objdump shows it. All that is kept can be deleted at any time: it is made anew.\n",
+	.notes = "ID is a build-id or the beginning of one; ADDRESS is one in the ELF file, as\n"
+		 "objdump shows it. fetch gets what a binary, or all binaries of a profile or\n"
+		 "perf.data, lack on this host; only GNU build-ids are sent. All that is kept can\n"
+		 "be deleted at any time: it is made anew.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
 	.set = set,
@@ -114,77 +136,77 @@ static struct error *run_ls(struct run *run)
 	return err;
 }
 
-static struct error *run_verify(struct run *run)
+static void print_removed(void *context, const char *name, const char *reason)
 {
-	struct store_summary summary;
-	struct error *err = store_verify(run->store, &summary);
+	struct run *run = context;
+	symbols_print_removed(&run->print, name, reason);
+}
+
+static uint64_t max_bytes(const struct symbols_options *symbols)
+{
+	return symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES;
+}
+
+static struct error *tend(struct run *run,
+			  struct error *(*upkeep)(struct store *, const struct store_listener *,
+						  struct store_summary *))
+{
+	struct store_summary summary = {0};
+	const struct store_listener listener = {.removed = print_removed, .context = run};
+	symbols_print_upkeep_begin(&run->print);
+	struct error *err = upkeep(run->store, &listener, &summary);
 	if (!err)
+		err = symcache_tend_fetched(store_get_path(run->store), max_bytes(run->symbols),
+					    &listener, &summary);
+	if (!err || run->print.is_json)
 		symbols_print_summary(&run->print, &summary);
 	return err;
+}
+
+static struct error *run_verify(struct run *run)
+{
+	return tend(run, store_verify);
 }
 
 static struct error *run_gc(struct run *run)
 {
-	struct store_summary summary;
-	struct error *err = store_collect(run->store, &summary);
-	if (!err)
-		symbols_print_summary(&run->print, &summary);
-	return err;
+	return tend(run, store_collect);
 }
 
 /* ---- add, show ---- */
 
-static struct symcache *open_symcache(const struct run *run)
+static struct symcache_config make_config(const struct symbols_options *symbols)
 {
-	const struct symbols_options *symbols = run->symbols;
-	const struct symcache_config config = {
+	return (struct symcache_config){
 		.trust_paths = true,
 		.retry_failures = true, /* asked for by name */
 		.cache_path = symbols->cache_path,
 		.debug_roots = symbols->n_debug_roots ? symbols->debug_roots : NULL,
+		.debuginfod = symbols->is_remote ? &symbols->debuginfod : NULL,
 	};
+}
+
+static struct symcache *open_symcache(const struct run *run)
+{
+	const struct symcache_config config = make_config(run->symbols);
 	return symcache_new(&config);
-}
-
-static struct module *open_module(struct symcache *cache, const char *path)
-{
-	/* A relative path would be looked for as it stands in a recording: from the root. */
-	char *whole = realpath(path, NULL);
-	struct module *module =
-		symcache_module(cache, &(struct module_query){.path = whole ? whole : path});
-	free(whole);
-	return module;
-}
-
-static struct error *check_module(const struct module *module, const char *path)
-{
-	enum module_state state = module_get_state(module);
-	const char *failure = module_failure(module);
-	if (state == MODULE_NOT_FOUND || state == MODULE_DENIED)
-		return error_number(
-			error_new(ERROR_NO_ENTRY, "%s: %s", path, module_state_text(state)), 613);
-	if (state != MODULE_OK && state != MODULE_OK_TRUSTED)
-		return error_number(
-			error_new(ERROR_BAD_DATA, "%s: %s", path, module_state_text(state)), 622);
-	if (failure)
-		return error_number(error_new(ERROR_UNAVAILABLE, "%s: %s", path, failure), 623);
-	return NULL;
 }
 
 static struct error *add_files(struct run *run, struct symcache *cache, struct module **modules)
 {
 	const struct symbols_options *symbols = run->symbols;
 	for (size_t i = 0; i < symbols->n_words; i++)
-		modules[i] = open_module(cache, symbols->words[i]);
+		modules[i] = symbols_fetch_open_file(cache, symbols->words[i]);
 	struct progress progress;
 	progress_begin(&progress, run->cli->has_progress, PROGRESS_COUNT, "reading symbols");
 	symcache_prepare(cache, modules, symbols->n_words, progress_update, &progress);
 	progress_end(&progress);
+	remote_symbols_state(&run->cli->message, cache);
 	symbols_print_list_begin(&run->print, store_get_path(run->store));
 	struct error *first = NULL;
 	for (size_t i = 0; i < symbols->n_words; i++) {
 		struct store_entry entry;
-		struct error *err = check_module(modules[i], symbols->words[i]);
+		struct error *err = symbols_fetch_check(modules[i], symbols->words[i]);
 		if (!err)
 			err = store_find(run->store, module_get_symbols_id(modules[i]), &entry);
 		if (!err)
@@ -212,9 +234,10 @@ static struct error *run_add(struct run *run)
 static struct error *find_by_path(struct run *run, const char *path, struct build_id *out)
 {
 	struct symcache *cache = open_symcache(run);
-	struct module *module = open_module(cache, path);
+	struct module *module = symbols_fetch_open_file(cache, path);
 	symcache_prepare(cache, &module, 1, NULL, NULL);
-	struct error *err = check_module(module, path);
+	remote_symbols_state(&run->cli->message, cache);
+	struct error *err = symbols_fetch_check(module, path);
 	if (!err)
 		*out = *module_get_symbols_id(module);
 	symcache_free(cache);
@@ -309,14 +332,35 @@ static struct error *run_show(struct run *run)
 	return NULL;
 }
 
+static struct error *run_fetch(struct run *run)
+{
+	struct symbols_options symbols = *run->symbols;
+	struct error *err = NULL;
+	/* The command says it all: no option is needed beside it. */
+	if (!symbols.is_remote)
+		err = remote_symbols_set_urls(&symbols.debuginfod, NULL);
+	if (err)
+		return err;
+	symbols.is_remote = true;
+	const struct symbols_fetch fetch = {
+		.words = symbols.words,
+		.n_words = symbols.n_words,
+		.config = make_config(&symbols),
+		.store = run->store,
+		.print = &run->print,
+		.cli = run->cli,
+	};
+	return symbols_fetch_run(&fetch);
+}
+
 static const struct action {
 	const char *name;
 	size_t min_words, max_words;
 	struct error *(*run)(struct run *run);
 } actions[] = {
 	{"ls", 0, 0, run_ls},		{"show", 1, WORDS_MAX, run_show},
-	{"add", 1, WORDS_MAX, run_add}, {"verify", 0, 0, run_verify},
-	{"gc", 0, 0, run_gc},
+	{"add", 1, WORDS_MAX, run_add}, {"fetch", 1, WORDS_MAX, run_fetch},
+	{"verify", 0, 0, run_verify},	{"gc", 0, 0, run_gc},
 };
 
 static struct error *choose_action(const struct symbols_options *symbols, const struct action **out)
@@ -325,7 +369,7 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		names[i] = actions[i].name;
 	if (!symbols->action)
-		return cli_usage("what to do? ls, show, add, verify or gc");
+		return cli_usage("what to do? ls, show, add, fetch, verify or gc");
 	size_t index;
 	struct error *err =
 		cli_parse_choice("symbols", symbols->action, names, ARRAY_LEN(actions), &index);
@@ -340,6 +384,13 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 	return NULL;
 }
 
+/* A mistyped folder shall not come into being. The usual one may, for the symbols of a file. */
+static bool makes_folder(const struct symbols_options *symbols, const struct action *action)
+{
+	return action->run == run_add || action->run == run_fetch ||
+	       (action->run == run_show && !symbols->cache_path && is_path(symbols->words[0]));
+}
+
 static struct error *run(const struct symbols_options *symbols, const struct cli *cli)
 {
 	const struct action *action = NULL;
@@ -348,14 +399,15 @@ static struct error *run(const struct symbols_options *symbols, const struct cli
 		return err;
 	const struct store_config config = {
 		.path = symbols->cache_path,
-		.max_bytes = symbols->max_bytes ? symbols->max_bytes : SYMCACHE_DEFAULT_CACHE_BYTES,
+		.max_bytes = max_bytes(symbols),
+		.must_exist = !makes_folder(symbols, action),
 	};
 	struct run run = {.symbols = symbols,
 			  .cli = cli,
 			  .print = {.out = stdout, .is_json = cli->format == CLI_FORMAT_JSON}};
 	err = store_open(&config, &run.store);
 	if (err)
-		return error_number(err, 621);
+		return error_number(err, error_get_code(err) == ERROR_NO_ENTRY ? 624 : 621);
 	err = action->run(&run);
 	store_close(run.store);
 	return err;

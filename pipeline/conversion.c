@@ -13,7 +13,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "pipeline/interruption.h"
 #include "pipeline/progress.h"
+#include "pipeline/remote_symbols.h"
 #include "pipeline/unnamed.h"
 
 const struct cli_option conversion_symbol_options[] = {
@@ -23,6 +25,8 @@ const struct cli_option conversion_symbol_options[] = {
 	{CONVERSION_NO_SYMBOLS, "no-symbols", NULL, "addresses only", 0, false},
 	{CONVERSION_DEBUG_ROOT, "debug-root", "DIR",
 	 "where separate debug files are (default\n/usr/lib/debug); may be repeated", 0, false},
+	{CONVERSION_DEBUGINFOD, "debuginfod", "[=URLS]", REMOTE_SYMBOLS_WHAT, 0, false},
+	{CONVERSION_DEBUGINFOD_WAIT, "debuginfod-wait", "TIME", REMOTE_SYMBOLS_WAIT_WHAT, 0, false},
 	{CONVERSION_VMLINUX, "vmlinux", "FILE", "kernel image with symbols", 0, false},
 	{CONVERSION_DEMANGLE, "demangle", "HOW", "full, normal (default) or none", 0, false},
 	{CONVERSION_SYMBOL_CACHE, "symbol-cache", "DIR",
@@ -151,6 +155,11 @@ struct error *conversion_options_set(struct conversion_options *options, int id,
 	case CONVERSION_NO_SYMBOL_CACHE:
 		options->symbols.no_cache = true;
 		break;
+	case CONVERSION_DEBUGINFOD:
+		options->symbols.debuginfod = &options->debuginfod;
+		return remote_symbols_set_urls(&options->debuginfod, value);
+	case CONVERSION_DEBUGINFOD_WAIT:
+		return remote_symbols_set_wait(&options->debuginfod, value);
 	case CONVERSION_DEMANGLE:
 		return parse_demangle(value, &options->symbols.demangle);
 	default:
@@ -315,6 +324,38 @@ void conversion_warn_of_losses(const struct cli *cli, const struct converter_tot
 	warn_of_counters(cli);
 }
 
+static void warn_of_jit_file(const struct cli *cli, const char *what, const char *why, uint64_t n,
+			     int32_t pid)
+{
+	char text[200];
+	if (n == 1)
+		snprintf(text, sizeof(text), "the %s of pid %d is not used: %s", what, pid, why);
+	else
+		snprintf(text, sizeof(text),
+			 "the %s of %" PRIu64 " processes (pid %d, ...) is not used: %s", what, n,
+			 pid, why);
+	if (n)
+		message_warning(&cli->message, 617, text, NULL);
+}
+
+/* That there is no map is normal: hardly a runtime writes one unasked. */
+static void warn_of_jit_files(const struct cli *cli, const struct jit_totals *jit)
+{
+	for (int i = 0; i < JIT_FILE_STATE_N; i++) {
+		const char *why = jit_file_state_text((enum jit_file_state)i);
+		if (jit_file_is_refused((enum jit_file_state)i))
+			warn_of_jit_file(cli, "JIT map", why, jit->maps[i], jit->map_pids[i]);
+		if (i != JIT_FILE_OK)
+			warn_of_jit_file(cli, "jitdump", why, jit->dumps[i], jit->dump_pids[i]);
+	}
+	for (int i = 0; i < JIT_DUMP_STATE_N; i++) {
+		if (i != JIT_DUMP_OK && i != JIT_DUMP_DAMAGED)
+			warn_of_jit_file(cli, "jitdump",
+					 jit_dump_state_text((enum jit_dump_state)i),
+					 jit->dump_states[i], jit->dump_state_pids[i]);
+	}
+}
+
 static void detail_names(const struct cli *cli, const struct converter_totals *totals)
 {
 	for (int reason = 0; reason < SYMBOL_REASON_N; reason++) {
@@ -325,15 +366,29 @@ static void detail_names(const struct cli *cli, const struct converter_totals *t
 	}
 }
 
+/* Naming addresses, which a signal shortens in record: what is on servers stays there. */
+struct naming {
+	struct progress progress;
+	struct symcache *cache;
+	int signal; /* that had come before */
+};
+
+static void note_naming(void *context, uint64_t done, uint64_t total)
+{
+	struct naming *naming = context;
+	progress_update(&naming->progress, done, total);
+	if (interruption_signal() != naming->signal)
+		symcache_cancel_fetches(naming->cache);
+}
+
 struct error *conversion_finish(struct conversion *conversion, const struct cli *cli,
 				struct pipeline_losses losses, struct profile **out)
 {
-	struct progress progress;
-	progress_begin(&progress, cli->has_progress, PROGRESS_COUNT, "naming addresses");
+	struct naming naming = {.cache = conversion->cache, .signal = interruption_signal()};
+	progress_begin(&naming.progress, cli->has_progress, PROGRESS_COUNT, "naming addresses");
 	struct profile *profile;
-	struct error *err =
-		converter_finish(conversion->converter, progress_update, &progress, &profile);
-	progress_end(&progress);
+	struct error *err = converter_finish(conversion->converter, note_naming, &naming, &profile);
+	progress_end(&naming.progress);
 	if (err)
 		return err;
 	const struct converter_totals *totals = converter_get_totals(conversion->converter);
@@ -341,7 +396,9 @@ struct error *conversion_finish(struct conversion *conversion, const struct cli 
 	/* A live source has said it at its start. */
 	if (totals->frames[SYMBOL_HIDDEN] && !conversion->is_live)
 		message_warning(&cli->message, 103, "kernel names are hidden from this user", NULL);
+	warn_of_jit_files(cli, &totals->jit);
 	detail_names(cli, totals);
+	remote_symbols_state(&cli->message, conversion->cache);
 	if (conversion->has_names)
 		unnamed_state(&cli->message, profile, conversion->cache,
 			      totals->frames[SYMBOL_OTHER_KERNEL] != 0);

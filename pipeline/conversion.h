@@ -26,6 +26,7 @@ struct conversion_options {
 	struct symcache_config symbols; /* debug_roots points to the list below, or is NULL */
 	const char *debug_roots[CONVERSION_DEBUG_ROOTS_MAX + 1];
 	size_t n_debug_roots;
+	struct symcache_debuginfod debuginfod; /* symbols.debuginfod points here, or is NULL */
 	uint32_t labels;
 	const char *event;
 	const char *main_path; /* see converter_config */
@@ -48,6 +49,8 @@ enum conversion_option {
 	CONVERSION_DEMANGLE,
 	CONVERSION_SYMBOL_CACHE,
 	CONVERSION_NO_SYMBOL_CACHE,
+	CONVERSION_DEBUGINFOD,
+	CONVERSION_DEBUGINFOD_WAIT,
 };
 
 /* Tables for cli_spec.shared: what makes sense for any source, and for files. */

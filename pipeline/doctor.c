@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/perf_abi.h"
+#include "symcache/symcache.h"
 
 enum {
 	FILE_MAX_BYTES = 4096,
@@ -366,6 +367,20 @@ static void check_debug_files(struct doctor_result *out)
 		closedir(dir);
 }
 
+/* Only when somebody set it: others have no use for it. */
+static void check_debuginfod(struct doctor_result *out)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	if (!urls || urls[strspn(urls, " \t")] == 0)
+		return;
+	struct error *err = symcache_check_urls(urls);
+	state(out, "debuginfod", err ? DOCTOR_WARN : DOCTOR_OK,
+	      "export DEBUGINFOD_URLS=https://debuginfod.debian.net", "DEBUGINFOD_URLS %s%s",
+	      err ? "cannot be used: " : "is set; it is used with --debuginfod only",
+	      err ? error_text(err) : "");
+	error_free(err);
+}
+
 void doctor_examine(struct doctor_result *out)
 {
 	*out = (struct doctor_result){0};
@@ -381,6 +396,7 @@ void doctor_examine(struct doctor_result *out)
 	check_rate(out);
 	check_descriptors(out);
 	check_debug_files(out);
+	check_debuginfod(out);
 }
 
 const char *doctor_status_name(enum doctor_status status)

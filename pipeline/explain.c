@@ -65,9 +65,10 @@ static const struct explain_entry entries[] = {
 	 "The rings of all users' tools share kernel.perf_event_mlock_kb per CPU and "
 	 "RLIMIT_MEMLOCK; bursts may lose samples.",
 	 "ulimit -l unlimited, or: sudo sysctl kernel.perf_event_mlock_kb=2048"},
-	{'W', 113, 0, "lower frequency than asked for",
-	 "kernel.perf_event_max_sample_rate limits it, and the kernel lowers that by itself when "
-	 "sampling takes too much time.",
+	{'W', 113, 0, "fewer samples than asked for",
+	 "kernel.perf_event_max_sample_rate limits all events together, so that sampling leaves "
+	 "time for "
+	 "what is sampled, and the kernel lowers it by itself when sampling takes too much time.",
 	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
 	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "
@@ -82,6 +83,44 @@ static const struct explain_entry entries[] = {
 	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
 	 "What runs already, the kernel's names and its limits are read from /proc.",
 	 "mount -t proc proc /proc"},
+	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
+	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
+	 "of a service or container. Or the kernel has no memory for another one.",
+	 "ulimit -u unlimited; in a systemd unit: TasksMax=infinity"},
+	{'W', 118, 0, "no snapshot was taken",
+	 "A snapshot is a file beside the output: its folder must be one that may be written, and "
+	 "the "
+	 "output a file rather than standard output or a device. Nothing is lost, the recording "
+	 "goes "
+	 "on.",
+	 "perfpipe record -o FILE, in a folder where you may write"},
+
+	{'W', 501, 0, "a debuginfod server failed",
+	 "It did not answer, or with an error, or with something else than the file that was asked "
+	 "for. After three failures in a row it is left alone for ten minutes. A failure never "
+	 "counts as \"there is no such file\".",
+	 "curl -I URL/metrics from this host; perfpipe symbols fetch asks again at once"},
+	{'W', 502, 0, "libdebuginfod is missing",
+	 "Files are fetched through elfutils' client library, which is loaded only when it is "
+	 "needed.",
+	 "sudo apt-get install libdebuginfod1"},
+	{'E', 503, EXIT_CODE_USAGE, "no debuginfod server is named",
+	 "Nothing is sent to servers that were not named for the purpose: --debuginfod=URLS, or "
+	 "--debuginfod with the URLs in DEBUGINFOD_URLS, http:// or https:// each.",
+	 "perfpipe … --debuginfod=https://debuginfod.debian.net"},
+	{'W', 504, 0, "the fetcher cannot be confined",
+	 "What talks to servers does so without rights, in a process of its own; it needs seccomp, "
+	 "prctl and setuid.",
+	 "in a systemd unit: SystemCallFilter=@system-service perf_event_open seccomp"},
+	{'W', 505, 0, "the time for fetching was over",
+	 "All files that a command fetches have three minutes together.",
+	 "perfpipe … --debuginfod-wait 30m; what was fetched is kept"},
+	{'W', 506, 0, "a file was too large to fetch", "Files of more than 2 GiB are not fetched.",
+	 "install the debug symbols instead, or name their folder with --debug-root"},
+	{'E', 507, EXIT_CODE_UNAVAILABLE, "the symbols could not be fetched",
+	 "No server has a file of that build-id, or those that may have it failed. Only GNU "
+	 "build-ids of 8 bytes and more are asked for.",
+	 "readelf -n FILE shows the build-id; name other servers: --debuginfod=URLS"},
 
 	{'E', 201, EXIT_CODE_CONFIG, "unknown key in the configuration",
 	 "Keys that nobody reads are errors, because they are mostly misspelt ones.",
@@ -234,6 +273,12 @@ static const struct explain_entry entries[] = {
 	 "There are bounds on what is kept in memory; samples of what was forgotten show as "
 	 "unmapped.",
 	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
+	{'W', 617, 0, "files with names of JIT code were not used",
+	 "Anybody can put a file into /tmp, so it has to be a regular file of the process's user "
+	 "or of root that nobody else may write to, and younger than the process. Times of a "
+	 "jitdump fit those of samples only on the same clock.",
+	 "umask 022 for the program; perf record -k mono; --trust-paths for a recording of your "
+	 "own"},
 	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",
 	 "Symbols are kept by build-id, once a recording or perfpipe symbols add needed them.",
 	 "perfpipe symbols ls, or: perfpipe symbols add FILE"},
@@ -249,6 +294,9 @@ static const struct explain_entry entries[] = {
 	 "(it needs seccomp, prctl, setuid and memfd_create).",
 	 "try again without ulimits; in a systemd unit: SystemCallFilter=@system-service "
 	 "perf_event_open seccomp"},
+	{'E', 624, EXIT_CODE_NO_INPUT, "no symbol cache there",
+	 "The folder does not exist: a recording, convert or perfpipe symbols add makes it.",
+	 "check the name behind --symbol-cache, or: perfpipe symbols add FILE"},
 
 	{'E', 701, EXIT_CODE_CANNOT_CREATE, "the output cannot be created",
 	 "The folder does not exist or may not be written, the name is a folder's, or there is a "

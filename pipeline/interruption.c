@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/stats.h"
 #include "pipeline/explain.h"
 
 enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000, SAME_WISH_MS = 300 };
 
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
-static const int idle[] = {SIGUSR1, SIGUSR2};
 
 /*
  * Written by the handler, which runs on the main thread alone, and read there. A handler has no
@@ -24,10 +24,10 @@ static const int idle[] = {SIGUSR1, SIGUSR2};
 static struct {
 	volatile sig_atomic_t first; /* signal, 0 = none */
 	volatile sig_atomic_t is_from_terminal;
-	int fd;
-	pid_t owner;
+	int fd, snapshot_fd;
+	pid_t owner, command;
 	uint64_t first_ns;
-} interruption = {.fd = -1};
+} interruption = {.fd = -1, .snapshot_fd = -1};
 
 static uint64_t now_ns(void)
 {
@@ -66,9 +66,75 @@ static void ask_for_end(int number, siginfo_t *info, void *context)
 	errno = errno_value;
 }
 
+static void say(const char *text)
+{
+	ssize_t n = write(STDERR_FILENO, text, strlen(text));
+	(void)n;
+}
+
+/* printf may wait for a lock that the interrupted code holds. */
+static void say_number(uint64_t number)
+{
+	char digits[24];
+	char *p = digits + sizeof(digits) - 1;
+	*p = 0;
+	do {
+		*--p = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	say(p);
+}
+
+static void dump_state(void)
+{
+	say("perfpipe: aborted by SIGQUIT\n");
+	for (int i = 0; i < STAT_N; i++) {
+		uint64_t n = stats_get((enum stats_counter)i);
+		if (!n)
+			continue;
+		say("  ");
+		say(stats_name((enum stats_counter)i));
+		say("=");
+		say_number(n);
+		say("\n");
+	}
+	if (interruption.command) {
+		say("  command pid=");
+		say_number((uint64_t)interruption.command);
+		say(" is told to end\n");
+	}
+}
+
+/*
+ * The command does not go on unwatched: it may dump its own state, and then ends also where QUIT is
+ * no reason to (the JVM). Async-signal-safe calls only; the handler is gone when it runs.
+ */
+static void dump_and_abort(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (getpid() == interruption.owner) {
+		dump_state();
+		file_writer_discard_all();
+		if (interruption.command && info->si_code != SI_KERNEL)
+			kill(interruption.command, number);
+		if (interruption.command)
+			kill(interruption.command, SIGTERM);
+	}
+	raise(number);
+}
+
 static void do_nothing(int number)
 {
 	(void)number;
+}
+
+static void ask_for_snapshot(int number)
+{
+	(void)number;
+	int errno_value = errno;
+	if (getpid() == interruption.owner)
+		eventfd_write(interruption.snapshot_fd, 1);
+	errno = errno_value;
 }
 
 static void discard_and_die(int number)
@@ -98,16 +164,22 @@ static struct sigaction asking_action(void)
 struct error *interruption_open(void)
 {
 	interruption.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (interruption.fd < 0)
+	interruption.snapshot_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interruption.fd < 0 || interruption.snapshot_fd < 0)
 		return error_number(error_errno(errno, "eventfd"), 107);
 	interruption.first = 0;
+	interruption.command = 0;
 	interruption.owner = getpid();
 	const struct sigaction ask = asking_action();
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &ask, false);
+	const struct sigaction abort_action = {.sa_sigaction = dump_and_abort,
+					       .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
+	handle(SIGQUIT, &abort_action, false);
 	const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
-	for (size_t i = 0; i < ARRAY_LEN(idle); i++)
-		handle(idle[i], &nothing, false);
+	handle(SIGUSR1, &nothing, false);
+	const struct sigaction snapshot = {.sa_handler = ask_for_snapshot, .sa_flags = SA_RESTART};
+	handle(SIGUSR2, &snapshot, false);
 	return NULL;
 }
 
@@ -128,14 +200,33 @@ void interruption_close(void)
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &ignore, false);
+	handle(SIGUSR2, &ignore, false);
 	if (interruption.fd >= 0)
 		close(interruption.fd);
-	interruption.fd = -1;
+	if (interruption.snapshot_fd >= 0)
+		close(interruption.snapshot_fd);
+	interruption.fd = interruption.snapshot_fd = -1;
+}
+
+void interruption_set_command(pid_t pid)
+{
+	interruption.command = pid;
 }
 
 int interruption_fd(void)
 {
 	return interruption.fd;
+}
+
+int interruption_snapshot_fd(void)
+{
+	return interruption.snapshot_fd;
+}
+
+bool interruption_takes_snapshot(void)
+{
+	eventfd_t n;
+	return eventfd_read(interruption.snapshot_fd, &n) == 0;
 }
 
 int interruption_signal(void)
@@ -153,4 +244,5 @@ void interruption_discard_outputs(void)
 	const struct sigaction action = {.sa_handler = discard_and_die};
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++)
 		handle(asking[i], &action, false);
+	handle(SIGQUIT, &action, false);
 }

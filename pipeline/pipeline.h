@@ -53,6 +53,20 @@ struct error *pipeline_feed(void *context, const struct perf_record *records, si
 void pipeline_flush(struct pipeline *pipeline);
 /* Readable once a sink has failed; -1 when it is not threaded. */
 int pipeline_failure_fd(const struct pipeline *pipeline);
+
+/* On the convert thread; an error counts as one of a sink. */
+typedef struct error *(*pipeline_call_fn)(void *context);
+/*
+ * Threaded: has the convert thread call fn between what was fed before and what is fed after. Until
+ * it is back and the thread has caught up, blocks wait for it in memory, up to about 200 MiB, so
+ * that no sample is dropped for fn's sake. One at a time: see pipeline_is_calling.
+ */
+void pipeline_call(struct pipeline *pipeline, pipeline_call_fn fn, void *context);
+/* Readable when a call may be back; -1 when it is not threaded. */
+int pipeline_call_fd(const struct pipeline *pipeline);
+/* Whether a call is not back yet. */
+bool pipeline_is_calling(struct pipeline *pipeline);
+
 /* Waits until the sinks have everything; gives the first error of a sink. */
 struct error *pipeline_finish(struct pipeline *pipeline) MUST_USE;
 struct pipeline_losses pipeline_get_losses(const struct pipeline *pipeline);

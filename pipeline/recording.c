@@ -23,7 +23,7 @@ enum {
 };
 
 /* Our own descriptors, ahead of the source's. */
-enum { FD_SIGNAL, FD_FAILURE, FD_CHILD, FD_OWN_N };
+enum { FD_SIGNAL, FD_SNAPSHOT, FD_CALL, FD_FAILURE, FD_CHILD, FD_OWN_N };
 
 struct loop {
 	struct record_source *source;
@@ -35,7 +35,7 @@ struct loop {
 	int child_fd;
 	uint64_t begin_ns;
 	uint64_t n_drained; /* records of the newest drain */
-	bool is_over;
+	bool is_over, is_in_snapshot;
 };
 
 static uint64_t now(void)
@@ -57,8 +57,12 @@ static void reap(struct recording *recording, int options)
 	siginfo_t info = {0};
 	if (!recording->child || recording->has_exited)
 		return;
-	if (waitid(P_PID, (id_t)recording->child, &info, WEXITED | options) < 0 || !info.si_pid)
+	id_t id = (id_t)recording->child;
+	if (waitid(P_PID, id, &info, WEXITED | WNOWAIT | options) < 0 || !info.si_pid)
 		return;
+	/* Before its pid is free for others. */
+	interruption_set_command(0);
+	(void)waitid(P_PID, id, &info, WEXITED);
 	recording->has_exited = true;
 	recording->exit_code =
 		info.si_code == CLD_EXITED ? info.si_status : EXIT_CODE_SIGNAL + info.si_status;
@@ -92,6 +96,8 @@ static struct error *spawn_companion(struct loop *loop)
 	if (!rc)
 		return NULL;
 	loop->recording->child = 0;
+	if (rc == EAGAIN || rc == ENOMEM)
+		return error_number(error_errno(rc, "cannot start %s", argv[0]), 117);
 	enum error_code code = rc == ENOENT ? ERROR_NO_ENTRY : ERROR_DENIED;
 	return error_number(error_new(code, "cannot start %s: %s", argv[0], strerror(rc)), 111);
 }
@@ -147,10 +153,24 @@ void recording_wait(struct recording *recording, int patience_ms)
 
 /* --- draining --- */
 
+/*
+ * Samples may come so fast that a drain takes very long, because they leave no time for it. When
+ * time is up in the middle of one, they stop first.
+ */
+static void end_in_time(struct loop *loop)
+{
+	uint64_t limit_ns = loop->options->duration_ns;
+	if (loop->is_over || !limit_ns || now() - loop->begin_ns < limit_ns)
+		return;
+	collector_live_disable(loop->source);
+	end(loop, RECORDING_TIME_UP);
+}
+
 static struct error *count_and_feed(void *context, const struct perf_record *records, size_t n)
 {
 	struct loop *loop = context;
 	loop->n_drained += n;
+	end_in_time(loop);
 	return pipeline_feed(loop->pipeline, records, n);
 }
 
@@ -197,6 +217,11 @@ static void list_fds(struct loop *loop)
 		memset(loop->fds, 0, loop->n_fds * sizeof(*loop->fds));
 	}
 	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = interruption_fd(), .events = POLLIN};
+	/* The next wish waits for the snapshot that is under way. */
+	loop->fds[FD_SNAPSHOT] = (struct pollfd){
+		.fd = loop->is_in_snapshot ? -1 : interruption_snapshot_fd(), .events = POLLIN};
+	loop->fds[FD_CALL] =
+		(struct pollfd){.fd = pipeline_call_fd(loop->pipeline), .events = POLLIN};
 	loop->fds[FD_FAILURE] =
 		(struct pollfd){.fd = pipeline_failure_fd(loop->pipeline), .events = POLLIN};
 	loop->fds[FD_CHILD] = (struct pollfd){.fd = loop->child_fd, .events = POLLIN};
@@ -250,6 +275,18 @@ static void wait_for_work(struct loop *loop, uint64_t elapsed_ns)
 	ignore_hung_up(loop);
 }
 
+static void serve_snapshots(struct loop *loop)
+{
+	if (!loop->is_in_snapshot && interruption_takes_snapshot()) {
+		loop->options->snapshot(loop->options->context);
+		loop->is_in_snapshot = true;
+	}
+	if (loop->is_in_snapshot && !pipeline_is_calling(loop->pipeline)) {
+		loop->is_in_snapshot = false;
+		loop->options->snapshot_back(loop->options->context);
+	}
+}
+
 static struct error *step(struct loop *loop)
 {
 	uint64_t elapsed_ns = now() - loop->begin_ns;
@@ -261,6 +298,8 @@ static struct error *step(struct loop *loop)
 	progress_update(loop->options->progress, elapsed_ns, limit_ns);
 	wait_for_work(loop, elapsed_ns);
 	struct error *err = drain(loop);
+	if (!err && !loop->is_over)
+		serve_snapshots(loop);
 	if (!err && !loop->is_over && collector_live_is_target_gone(loop->source))
 		end(loop, RECORDING_TARGET_GONE);
 	return err;
@@ -279,6 +318,7 @@ static struct error *start(struct loop *loop)
 		if (loop->child_fd < 0)
 			err = error_errno(errno, "pidfd of process %d", loop->recording->child);
 	}
+	interruption_set_command(loop->recording->child);
 	interruption_insist();
 	return err;
 }

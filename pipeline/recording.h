@@ -20,6 +20,14 @@ struct recording_options {
 	char *const *companion;	   /* a command to start beside another target, NULL = none */
 	bool is_output_on_stdout;  /* the companion writes to standard error instead */
 	struct progress *progress; /* PROGRESS_TIME */
+	/*
+	 * Called when somebody asks for a snapshot and no pipeline_call is under way, everything
+	 * that was sampled until then being in the pipeline; and when that call is back. The second
+	 * may not come when the recording ends first.
+	 */
+	void (*snapshot)(void *context);
+	void (*snapshot_back)(void *context);
+	void *context;
 };
 
 enum recording_end {

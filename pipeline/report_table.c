@@ -300,16 +300,15 @@ static struct error *tag_holds(const struct maker *m, const struct tag_filter *t
 			       struct profile_label_set set, bool *holds)
 {
 	for (uint32_t i = 0; i < set.n && !*holds; i++) {
-		const struct profile_label *label = &m->profile->labels.items[set.first + i];
-		if (strcmp(profile_text(m->profile, label->key), tag->key) != 0)
+		const struct profile_label label = profile_label_at(m->profile, set.first + i);
+		if (strcmp(profile_text(m->profile, label.key), tag->key) != 0)
 			continue;
-		if (label->is_number) {
-			*holds =
-				tag->is_number && label->num >= tag->low && label->num <= tag->high;
+		if (label.is_number) {
+			*holds = tag->is_number && label.num >= tag->low && label.num <= tag->high;
 			continue;
 		}
 		struct error *err =
-			pattern_matches(tag->pattern, profile_text(m->profile, label->str), holds);
+			pattern_matches(tag->pattern, profile_text(m->profile, label.str), holds);
 		if (err)
 			return err;
 	}
@@ -320,13 +319,13 @@ static uint32_t label_value(struct maker *m, struct profile_label_set set, uint3
 {
 	const char *wanted = report_table_text(m->table, key);
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &m->profile->labels.items[set.first + i];
-		if (strcmp(profile_text(m->profile, label->key), wanted) != 0)
+		const struct profile_label label = profile_label_at(m->profile, set.first + i);
+		if (strcmp(profile_text(m->profile, label.key), wanted) != 0)
 			continue;
-		if (!label->is_number)
-			return intern(m->table, profile_text(m->profile, label->str));
+		if (!label.is_number)
+			return intern(m->table, profile_text(m->profile, label.str));
 		char text[32];
-		snprintf(text, sizeof(text), "%" PRId64, label->num);
+		snprintf(text, sizeof(text), "%" PRId64, label.num);
 		return intern(m->table, text);
 	}
 	return 0;

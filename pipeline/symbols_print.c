@@ -192,10 +192,32 @@ void symbols_print_file_end(struct symbols_print *print)
 		fputs("]}\n", print->out);
 }
 
+void symbols_print_upkeep_begin(struct symbols_print *print)
+{
+	print->n = 0;
+	if (print->is_json)
+		fputs("{\"schema_version\":1,\"removed_files\":[", print->out);
+}
+
+void symbols_print_removed(struct symbols_print *print, const char *name, const char *reason)
+{
+	if (print->is_json) {
+		fputs(print->n ? ",\n{\"name\":" : "\n{\"name\":", print->out);
+		json_text_write(print->out, name);
+		print_field(print->out, "reason", reason);
+		fputc('}', print->out);
+	} else {
+		fprintf(print->out, "removed   %s: ", name);
+		report_print_plain(print->out, reason);
+		fputc('\n', print->out);
+	}
+	print->n++;
+}
+
 void symbols_print_summary(struct symbols_print *print, const struct store_summary *summary)
 {
 	fprintf(print->out,
-		print->is_json ? "{\"schema_version\":1,\"files\":%" PRIu64 ",\"failures\":%" PRIu64
+		print->is_json ? "],\"files\":%" PRIu64 ",\"failures\":%" PRIu64
 				 ",\"bytes\":%" PRIu64 ",\"removed\":%" PRIu64
 				 ",\"removed_bytes\":%" PRIu64 "}\n"
 			       : "files     %" PRIu64 "\nfailures  %" PRIu64 "\nbytes     %" PRIu64

@@ -28,4 +28,7 @@ void symbols_print_address(struct symbols_print *print, uint64_t address,
 			   const struct symbol_result *result);
 void symbols_print_file_end(struct symbols_print *print);
 
+/* What upkeep removed, each file, and then the sums. */
+void symbols_print_upkeep_begin(struct symbols_print *print);
+void symbols_print_removed(struct symbols_print *print, const char *name, const char *reason);
 void symbols_print_summary(struct symbols_print *print, const struct store_summary *summary);

@@ -82,13 +82,15 @@ static const char *next_step(enum module_state state)
 	switch (state) {
 	case MODULE_OK:
 	case MODULE_OK_TRUSTED:
-		return "install its debug symbols, or name their folder with --debug-root";
+		return "install its debug symbols, name their folder with --debug-root, or fetch "
+		       "them with --debuginfod";
 	case MODULE_NOT_FOUND:
 		return "put the file back, or name a tree that has it with --sysroot";
 	case MODULE_DENIED:
 		return "run as a user who may read it";
-	case MODULE_REPLACED:
-		return "put back the build that was recorded, or its debug file by build-id";
+	case MODULE_OTHER_FILE:
+		return "put back the build that was recorded, or name the root that it ran in "
+		       "(container, chroot) with --sysroot";
 	case MODULE_NOT_CONFIRMED:
 		return "--trust-paths, if the file is still the same";
 	case MODULE_NO_DESCRIPTOR:

@@ -357,9 +357,11 @@ static const uint32_t *list_set_attributes(struct encoder *e, struct set_attribu
 	const struct profile_label_set set = e->profile->label_sets.items[label_set];
 	if (!sets->first[label_set]) {
 		sets->first[label_set] = sets->n + 1;
-		for (uint32_t i = 0; i < set.n; i++)
-			sets->items[sets->n++] =
-				label_attribute(e, &e->profile->labels.items[set.first + i]);
+		for (uint32_t i = 0; i < set.n; i++) {
+			const struct profile_label label =
+				profile_label_at(e->profile, set.first + i);
+			sets->items[sets->n++] = label_attribute(e, &label);
+		}
 	}
 	return sets->items + sets->first[label_set] - 1;
 }

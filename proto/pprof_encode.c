@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pprof writer. Small messages are built in a block on the stack and prefixed with its size;
- * samples and locations, whose size has no bound, are walked twice: once to count, once to write.
+ * long stacks, and locations, are walked twice: once to count, once to write.
  */
 #include "proto/pprof_encode.h"
 
+#include <libdeflate.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -19,17 +19,25 @@ enum {
 	/* Every field number here is below 16, so a tag is one byte. */
 	FIELD_MAX = 1 + PROTOBUF_WIRE_VARINT_MAX,
 	SMALL_MESSAGE_MAX = 10 * FIELD_MAX, /* Mapping has most fields */
-	GZIP_WINDOW_BITS = 15 + 16,	    /* zlib's way to ask for a gzip header, mtime 0 */
-	GZIP_MEMORY_LEVEL = 8,
+	LABEL_MAX = 3 * FIELD_MAX,
+	SHORT_STACK_MAX = 1024, /* bytes of ids */
+	/* A member of gzip's; most profiles fit into one. */
+	GZIP_MEMBER_BYTES = 4 << 20,
 };
 
 struct writer {
 	uint8_t *next;
 	uint8_t *staging;
+	const uint8_t *end;	   /* of staging */
 	pprof_encode_sink_fn sink; /* NULL: only count */
 	void *context;
 	uint64_t n_bytes; /* flushed */
 	struct error *err;
+	/* The fields of the label set that was written last: samples of one come in runs. */
+	uint32_t label_set; /* PROFILE_NONE = none yet */
+	uint32_t labels_capacity;
+	uint8_t *labels;
+	size_t labels_bytes;
 };
 
 static void flush(struct writer *w)
@@ -43,7 +51,7 @@ static void flush(struct writer *w)
 
 static inline void make_room(struct writer *w, size_t n)
 {
-	if (UNLIKELY((size_t)(w->staging + STAGING_BYTES - w->next) < n))
+	if (UNLIKELY((size_t)(w->end - w->next) < n))
 		flush(w);
 }
 
@@ -52,7 +60,7 @@ static void put_bytes(struct writer *w, const void *bytes, size_t n)
 	const uint8_t *p = bytes;
 	while (n) {
 		make_room(w, 1);
-		size_t room = (size_t)(w->staging + STAGING_BYTES - w->next);
+		size_t room = (size_t)(w->end - w->next);
 		size_t part = n < room ? n : room;
 		memcpy(w->next, p, part);
 		w->next += part;
@@ -114,45 +122,44 @@ static void put_value_type(struct writer *w, unsigned field, const struct profil
 }
 
 /* Readers drop a label that says nothing, so it is not written. */
-static bool is_label_empty(const struct profile_label *label)
+static uint8_t *put_label(uint8_t *p, const struct profile_label *label)
 {
-	return !label->is_number && !label->str;
-}
-
-static size_t label_body_bytes(const struct profile_label *label)
-{
-	size_t key = field_bytes(label->key);
-	if (!label->is_number)
-		return key + field_bytes(label->str);
-	return key + field_bytes((uint64_t)label->num) + field_bytes(label->unit);
-}
-
-static void put_label(struct writer *w, const struct profile_label *label)
-{
-	put_header(w, PPROF_SAMPLE_LABEL, label_body_bytes(label));
-	make_room(w, 3 * FIELD_MAX);
-	uint8_t *p = put_field(w->next, PPROF_LABEL_KEY, label->key);
+	uint8_t body[LABEL_MAX];
+	if (!label->is_number && !label->str)
+		return p;
+	uint8_t *end = put_field(body, PPROF_LABEL_KEY, label->key);
 	if (label->is_number) {
-		p = put_field(p, PPROF_LABEL_NUM, (uint64_t)label->num);
-		p = put_field(p, PPROF_LABEL_NUM_UNIT, label->unit);
+		end = put_field(end, PPROF_LABEL_NUM, (uint64_t)label->num);
+		end = put_field(end, PPROF_LABEL_NUM_UNIT, label->unit);
 	} else {
-		p = put_field(p, PPROF_LABEL_STR, label->str);
+		end = put_field(end, PPROF_LABEL_STR, label->str);
 	}
-	w->next = p;
+	size_t n = (size_t)(end - body);
+	p = protobuf_wire_put(put_tag(p, PPROF_SAMPLE_LABEL, PROTOBUF_WIRE_BYTES), n);
+	memcpy(p, body, n);
+	return p + n;
 }
 
-static size_t labels_bytes(const struct profile_label *labels, uint32_t n)
+static void prepare_labels(struct writer *w, const struct profile *profile, uint32_t label_set)
 {
-	size_t total = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!is_label_empty(&labels[i]))
-			total += message_bytes(label_body_bytes(&labels[i]));
+	struct profile_label_set set = profile->label_sets.items[label_set];
+	if (w->label_set == label_set)
+		return;
+	if (w->labels_capacity < set.n) {
+		w->labels_capacity = set.n;
+		w->labels = mem_realloc(w->labels, set.n, FIELD_MAX + LABEL_MAX);
 	}
-	return total;
+	uint8_t *p = w->labels;
+	for (uint32_t i = 0; i < set.n; i++) {
+		const struct profile_label label = profile_label_at(profile, set.first + i);
+		p = put_label(p, &label);
+	}
+	w->labels_bytes = (size_t)(p - w->labels);
+	w->label_set = label_set;
 }
 
 /* Varints of a stack's location ids, leaf first. */
-static inline size_t stack_bytes(const struct profile_stack_node *nodes, uint32_t stack)
+static size_t stack_bytes(const struct profile_stack_node *nodes, uint32_t stack)
 {
 	size_t total = 0;
 	for (uint32_t node = stack; node; node = nodes[node].parent)
@@ -160,18 +167,25 @@ static inline size_t stack_bytes(const struct profile_stack_node *nodes, uint32_
 	return total;
 }
 
-static void put_stack(struct writer *w, const struct profile_stack_node *nodes, uint32_t stack,
-		      size_t body)
+static void put_long_stack(struct writer *w, const struct profile_stack_node *nodes, uint32_t stack)
 {
-	put_header(w, PPROF_SAMPLE_LOCATION_ID, body);
-	bool fits = body <= STAGING_BYTES;
-	if (fits)
-		make_room(w, body);
 	for (uint32_t node = stack; node; node = nodes[node].parent) {
-		if (!fits)
-			make_room(w, PROTOBUF_WIRE_VARINT_MAX);
+		make_room(w, PROTOBUF_WIRE_VARINT_MAX);
 		w->next = protobuf_wire_put(w->next, (uint64_t)nodes[node].location + 1);
 	}
+}
+
+/* The same into ids, while there is room for one more; NULL when it ran out. */
+static uint8_t *put_short_stack(uint8_t ids[SHORT_STACK_MAX],
+				const struct profile_stack_node *nodes, uint32_t stack)
+{
+	uint8_t *p = ids;
+	for (uint32_t node = stack; node; node = nodes[node].parent) {
+		if (p > ids + SHORT_STACK_MAX - PROTOBUF_WIRE_VARINT_MAX)
+			return NULL;
+		p = protobuf_wire_put(p, (uint64_t)nodes[node].location + 1);
+	}
+	return p;
 }
 
 static void put_zeros(struct writer *w, uint32_t n)
@@ -186,22 +200,27 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 {
 	const struct profile_sample *sample = &profile->samples.items[index];
 	const struct profile_stack_node *nodes = profile->stacks.items;
-	const struct profile_label_set *set = &profile->label_sets.items[sample->label_set];
-	const struct profile_label *labels = profile->labels.items + set->first;
 	const int64_t *values = profile_values(profile, index);
 	uint32_t n_values = profile_row_width(profile);
 	uint32_t n_before = profile_first_column(profile, index);
 	uint32_t n_zeros = profile->sample_types.n - n_values; /* before and behind the row */
 
-	size_t stack = stack_bytes(nodes, sample->stack);
+	prepare_labels(w, profile, sample->label_set);
+	/* Walked once: nodes are far apart, a cache miss each. */
+	uint8_t ids[SHORT_STACK_MAX];
+	const uint8_t *ids_end = put_short_stack(ids, nodes, sample->stack);
+	size_t stack = ids_end ? (size_t)(ids_end - ids) : stack_bytes(nodes, sample->stack);
 	size_t row = n_zeros;
 	for (uint32_t i = 0; i < n_values; i++)
 		row += protobuf_wire_varint_bytes((uint64_t)values[i]);
 	put_header(w, PPROF_PROFILE_SAMPLE,
-		   (stack ? message_bytes(stack) : 0) + message_bytes(row) +
-			   labels_bytes(labels, set->n));
+		   (stack ? message_bytes(stack) : 0) + message_bytes(row) + w->labels_bytes);
 	if (stack)
-		put_stack(w, nodes, sample->stack, stack);
+		put_header(w, PPROF_SAMPLE_LOCATION_ID, stack);
+	if (ids_end)
+		put_bytes(w, ids, stack);
+	else
+		put_long_stack(w, nodes, sample->stack);
 	put_header(w, PPROF_SAMPLE_VALUE, row);
 	put_zeros(w, n_before);
 	for (uint32_t i = 0; i < n_values; i++) {
@@ -209,10 +228,7 @@ static void put_sample(struct writer *w, const struct profile *profile, uint32_t
 		w->next = protobuf_wire_put(w->next, (uint64_t)values[i]);
 	}
 	put_zeros(w, n_zeros - n_before);
-	for (uint32_t i = 0; i < set->n; i++) {
-		if (!is_label_empty(&labels[i]))
-			put_label(w, &labels[i]);
-	}
+	put_bytes(w, w->labels, w->labels_bytes);
 }
 
 static void put_mapping(struct writer *w, const struct profile_mapping *mapping, uint32_t index)
@@ -320,47 +336,46 @@ static void put_profile(struct writer *w, const struct profile *profile)
 	flush(w);
 }
 
-static struct error *encode_raw(const struct profile *profile, pprof_encode_sink_fn sink,
-				void *context, uint64_t *n_bytes_out) MUST_USE;
-static struct error *encode_raw(const struct profile *profile, pprof_encode_sink_fn sink,
-				void *context, uint64_t *n_bytes_out)
+/* The sink gets pieces of at most staging_bytes, STAGING_BYTES or more. */
+static struct error *encode_raw(const struct profile *profile, size_t staging_bytes,
+				pprof_encode_sink_fn sink, void *context,
+				uint64_t *n_bytes_out) MUST_USE;
+static struct error *encode_raw(const struct profile *profile, size_t staging_bytes,
+				pprof_encode_sink_fn sink, void *context, uint64_t *n_bytes_out)
 {
-	CLEANUP(cleanup_mem) uint8_t *staging = mem_alloc(STAGING_BYTES);
-	struct writer w = {.next = staging, .staging = staging, .sink = sink, .context = context};
+	CLEANUP(cleanup_mem) uint8_t *staging = mem_alloc(staging_bytes);
+	struct writer w = {
+		.next = staging,
+		.staging = staging,
+		.end = staging + staging_bytes,
+		.sink = sink,
+		.context = context,
+		.label_set = PROFILE_NONE,
+	};
 	put_profile(&w, profile);
+	mem_free(w.labels);
 	if (n_bytes_out)
 		*n_bytes_out = w.n_bytes;
 	return w.err;
 }
 
 struct gzip_sink {
-	z_stream stream;
+	struct libdeflate_compressor *compressor;
 	pprof_encode_sink_fn sink;
 	void *context;
-	uint8_t *block;
+	uint8_t *member;
+	size_t member_bytes;
 };
 
-static struct error *deflate_some(struct gzip_sink *gzip, const void *bytes, size_t n,
-				  int flush_mode)
-{
-	gzip->stream.next_in = (uint8_t *)bytes; /* zlib does not write to it */
-	gzip->stream.avail_in = (uInt)n;
-	do {
-		gzip->stream.next_out = gzip->block;
-		gzip->stream.avail_out = STAGING_BYTES;
-		if (deflate(&gzip->stream, flush_mode) == Z_STREAM_ERROR)
-			return error_new(ERROR_IO, "gzip: the compressor failed");
-		size_t ready = STAGING_BYTES - gzip->stream.avail_out;
-		struct error *err = ready ? gzip->sink(gzip->context, gzip->block, ready) : NULL;
-		if (err)
-			return err;
-	} while (!gzip->stream.avail_out);
-	return NULL;
-}
-
+/* Each piece becomes a member; gzip's format takes members in a row for one stream. */
 static struct error *gzip_write(void *context, const void *bytes, size_t n)
 {
-	return deflate_some(context, bytes, n, Z_NO_FLUSH);
+	const struct gzip_sink *gzip = context;
+	size_t size = libdeflate_gzip_compress(gzip->compressor, bytes, n, gzip->member,
+					       gzip->member_bytes);
+	if (!size)
+		return error_new(ERROR_IO, "gzip: the compressor failed");
+	return gzip->sink(gzip->context, gzip->member, size);
 }
 
 struct error *pprof_encode(const struct profile *profile,
@@ -368,17 +383,17 @@ struct error *pprof_encode(const struct profile *profile,
 			   void *context)
 {
 	if (!options->gzip_level)
-		return encode_raw(profile, sink, context, NULL);
-	CLEANUP(cleanup_mem) uint8_t *block = mem_alloc(STAGING_BYTES);
-	struct gzip_sink gzip = {.sink = sink, .context = context, .block = block};
-	if (deflateInit2(&gzip.stream, options->gzip_level, Z_DEFLATED, GZIP_WINDOW_BITS,
-			 GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+		return encode_raw(profile, STAGING_BYTES, sink, context, NULL);
+	struct gzip_sink gzip = {.sink = sink, .context = context};
+	gzip.compressor = libdeflate_alloc_compressor(options->gzip_level);
+	if (!gzip.compressor)
 		return error_new(ERROR_UNSUPPORTED, "gzip: level %d is not possible",
 				 options->gzip_level);
-	struct error *err = encode_raw(profile, gzip_write, &gzip, NULL);
-	if (!err)
-		err = deflate_some(&gzip, NULL, 0, Z_FINISH);
-	deflateEnd(&gzip.stream);
+	gzip.member_bytes = libdeflate_gzip_compress_bound(gzip.compressor, GZIP_MEMBER_BYTES);
+	gzip.member = mem_alloc(gzip.member_bytes);
+	struct error *err = encode_raw(profile, GZIP_MEMBER_BYTES, gzip_write, &gzip, NULL);
+	mem_free(gzip.member);
+	libdeflate_free_compressor(gzip.compressor);
 	return err;
 }
 
@@ -408,6 +423,6 @@ struct error *pprof_encode_buf(const struct profile *profile,
 uint64_t pprof_encode_count_bytes(const struct profile *profile)
 {
 	uint64_t n_bytes = 0;
-	error_free(encode_raw(profile, NULL, NULL, &n_bytes));
+	error_free(encode_raw(profile, STAGING_BYTES, NULL, NULL, &n_bytes));
 	return n_bytes;
 }

@@ -288,8 +288,9 @@ static struct error *read_sample_type(struct reader *r, const struct field *mess
 }
 
 static struct error *read_mapping_field(const struct reader *r, const struct field *field,
-					uint64_t *id, struct profile_mapping *mapping)
+					uint64_t *id, void *out)
 {
+	struct profile_mapping *mapping = out;
 	switch (field->number) {
 	case PPROF_MAPPING_ID:
 		return get_number(field, id);
@@ -316,19 +317,31 @@ static struct error *read_mapping_field(const struct reader *r, const struct fie
 	}
 }
 
+/* Every field of a message, each with what the caller makes of it. */
+typedef struct error *(*read_field_fn)(const struct reader *r, const struct field *field,
+				       uint64_t *id, void *out);
+
+static struct error *read_fields(const struct reader *r, const struct field *message,
+				 read_field_fn read, uint64_t *id, void *out)
+{
+	struct cursor c = message->sub;
+	struct error *err = NULL;
+	while (!err && cursor_left(&c)) {
+		struct field field;
+		err = next_field(&c, &field);
+		if (!err)
+			err = read(r, &field, id, out);
+	}
+	return err;
+}
+
 static struct error *read_mapping(struct reader *r, const struct field *message)
 {
 	struct profile_mapping mapping = {0};
 	uint64_t id = 0;
-	struct cursor c = message->sub;
-	while (cursor_left(&c)) {
-		struct field field;
-		struct error *err = next_field(&c, &field);
-		if (!err)
-			err = read_mapping_field(r, &field, &id, &mapping);
-		if (err)
-			return err;
-	}
+	struct error *err = read_fields(r, message, read_mapping_field, &id, &mapping);
+	if (err)
+		return err;
 	if (!id)
 		return damaged(message->position, "mapping with id 0");
 	if (!id_map_add(&r->mappings, id, profile_add_mapping(r->profile, &mapping)))
@@ -337,8 +350,9 @@ static struct error *read_mapping(struct reader *r, const struct field *message)
 }
 
 static struct error *read_function_field(const struct reader *r, const struct field *field,
-					 uint64_t *id, struct profile_function *function)
+					 uint64_t *id, void *out)
 {
+	struct profile_function *function = out;
 	uint64_t number = 0;
 	struct error *err = NULL;
 	switch (field->number) {
@@ -363,15 +377,9 @@ static struct error *read_function(struct reader *r, const struct field *message
 {
 	struct profile_function function = {0};
 	uint64_t id = 0;
-	struct cursor c = message->sub;
-	while (cursor_left(&c)) {
-		struct field field;
-		struct error *err = next_field(&c, &field);
-		if (!err)
-			err = read_function_field(r, &field, &id, &function);
-		if (err)
-			return err;
-	}
+	struct error *err = read_fields(r, message, read_function_field, &id, &function);
+	if (err)
+		return err;
 	if (!id)
 		return damaged(message->position, "function with id 0");
 	if (!id_map_add(&r->functions, id, profile_function(r->profile, &function)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profile's store. Interned arrays each have an index_table; stacks and samples are the
- * converter's hot path: a lookup is one slot and, when its hash matches, one element.
+ * converter's hot path: a lookup is one bucket and, when a tag of it matches, one element.
  */
 #include "proto/profile.h"
 
@@ -11,11 +11,11 @@
 
 #include "base/compiler.h"
 #include "base/hash_seed.h"
+#include "base/index_table.h"
 #include "base/mem.h"
-#include "proto/index_table.h"
 #include "proto/utf8.h"
 
-enum { FIRST_CAPACITY = 16, PATH_BATCH = 64, LARGE_FROM_BYTES = 1 << 20 };
+enum { FIRST_CAPACITY = 16, PATH_BATCH = 64, LARGE_FROM_BYTES = 1 << 20, RECENT_LINES = 1 << 10 };
 
 /* The chain that profile_stack_path saw last, root first. */
 struct last_path {
@@ -26,12 +26,13 @@ struct last_path {
 };
 
 struct profile_index {
-	struct index_table stacks;  /* value = node */
-	struct index_table samples; /* value = index + 1, likewise below */
+	struct index_table stacks;
+	struct index_table samples;
 	struct index_table label_sets;
 	struct index_table functions;
-	uint32_t *stack_hashes; /* per node: hash of the path from the root */
+	uint32_t *stack_hashes; /* per node: hash of the path from the root; NULL after a trim */
 	uint32_t stack_hashes_capacity;
+	uint32_t recent_lines[RECENT_LINES]; /* first + 1 of runs of lines, by hash */
 	struct last_path last;
 	char *repaired; /* scratch of profile_string_n */
 	size_t repaired_capacity;
@@ -84,6 +85,67 @@ static uint32_t hash_bytes(const struct profile *profile, const void *p, size_t 
 	return (uint32_t)(XXH3_64bits_withSeed(p, n, profile->index->seed) >> 32);
 }
 
+static uint32_t hash_of_node(const void *context, uint32_t node)
+{
+	const struct profile *profile = context;
+	return profile->index->stack_hashes[node];
+}
+
+/* A parent comes before its children. */
+static void rehash_paths(struct profile *profile)
+{
+	struct profile_index *index = profile->index;
+	const struct profile_stack_node *nodes = profile->stacks.items;
+	for (uint32_t i = 0; i < profile->stacks.n; i++) {
+		uint32_t above = i ? index->stack_hashes[nodes[i].parent] : 0;
+		index->stack_hashes[i] = hash_pair(index->seed, above, nodes[i].location);
+	}
+}
+
+static void reserve_nodes(struct profile *profile, uint32_t extra)
+{
+	struct profile_index *index = profile->index;
+	RESERVE(&profile->stacks, extra);
+	if (UNLIKELY(index->stack_hashes_capacity < profile->stacks.capacity)) {
+		bool was_trimmed = !index->stack_hashes;
+		grow((void **)&index->stack_hashes, &index->stack_hashes_capacity,
+		     profile->stacks.capacity, sizeof(*index->stack_hashes));
+		if (was_trimmed)
+			rehash_paths(profile);
+	}
+	index_table_reserve(&index->stacks, extra, hash_of_node, profile);
+}
+
+/* Room was reserved, the node is new. */
+static inline uint32_t put_node(struct profile *profile, uint32_t hash, uint32_t parent,
+				uint32_t location)
+{
+	uint32_t node = profile->stacks.n++;
+	profile->stacks.items[node] =
+		(struct profile_stack_node){.parent = parent, .location = location};
+	profile->index->stack_hashes[node] = hash;
+	return index_table_add(&profile->index->stacks, hash);
+}
+
+static uint32_t hash_row(const struct profile_index *index, uint32_t stack, uint32_t label_set,
+			 uint32_t first_column)
+{
+	return hash_pair(index->seed ^ first_column, stack, label_set);
+}
+
+static uint32_t hash_of_row(const void *context, uint32_t i)
+{
+	const struct profile *profile = context;
+	const struct profile_sample *sample = &profile->samples.items[i];
+	return hash_row(profile->index, sample->stack, sample->label_set,
+			profile_first_column(profile, i));
+}
+
+static void reserve_rows(struct profile *profile, uint32_t extra)
+{
+	index_table_reserve(&profile->index->samples, extra, hash_of_row, profile);
+}
+
 struct profile *profile_new(void)
 {
 	struct profile *profile = mem_zalloc(1, sizeof(*profile));
@@ -92,17 +154,13 @@ struct profile *profile_new(void)
 	struct profile_index *index = mem_zalloc(1, sizeof(*index));
 	profile->index = index;
 	index->seed = hash_seed_make();
-	index_table_reserve(&index->stacks, 1);
-	index_table_reserve(&index->samples, 1);
 	/* Arrays that are pointed into are never NULL, even for no elements. */
 	RESERVE(&profile->labels, 1);
 	RESERVE(&profile->lines, 1);
 	RESERVE(&profile->values, 1);
-	RESERVE(&profile->stacks, 1);
-	profile->stacks.items[profile->stacks.n++] =
-		(struct profile_stack_node){.location = PROFILE_NONE};
-	grow((void **)&index->stack_hashes, &index->stack_hashes_capacity, 1, sizeof(uint32_t));
-	index->stack_hashes[0] = hash_pair(index->seed, 0, PROFILE_NONE);
+	reserve_nodes(profile, 1);
+	put_node(profile, hash_pair(index->seed, 0, PROFILE_NONE), 0, PROFILE_NONE);
+	reserve_rows(profile, 1);
 	(void)profile_label_set(profile, NULL, 0);
 	return profile;
 }
@@ -138,9 +196,15 @@ void profile_free(struct profile *profile)
 	mem_free(profile);
 }
 
-static size_t table_bytes(const struct index_table *table)
+void profile_trim(struct profile *profile)
 {
-	return table->slots ? ((size_t)table->mask + 1) * sizeof(*table->slots) : 0;
+	struct profile_index *index = profile->index;
+	index_table_trim(&index->stacks);
+	index_table_trim(&index->samples);
+	index_table_trim(&index->label_sets);
+	mem_free(index->stack_hashes);
+	index->stack_hashes = NULL;
+	index->stack_hashes_capacity = 0;
 }
 
 #define USED_BYTES(array) ((size_t)(array)->n * sizeof(*(array)->items))
@@ -148,13 +212,15 @@ static size_t table_bytes(const struct index_table *table)
 size_t profile_memory_bytes(const struct profile *profile)
 {
 	const struct profile_index *index = profile->index;
-	size_t tables = table_bytes(&index->stacks) + table_bytes(&index->samples) +
-			table_bytes(&index->label_sets) + table_bytes(&index->functions) +
-			profile->stacks.n * sizeof(*index->stack_hashes) + index->repaired_capacity;
+	size_t tables = index_table_bytes(&index->stacks) + index_table_bytes(&index->samples) +
+			index_table_bytes(&index->label_sets) +
+			index_table_bytes(&index->functions) +
+			(index->stack_hashes ? profile->stacks.n * sizeof(uint32_t) : 0) +
+			index->repaired_capacity;
 	size_t last = 2 * sizeof(uint32_t) * (size_t)index->last.capacity;
 	size_t strings = profile->arena.used_bytes +
 			 profile->strings.n * sizeof(*profile->strings.entries) +
-			 ((size_t)profile->strings.table_mask + 1) * sizeof(uint32_t);
+			 index_table_bytes(&profile->strings.table);
 	return sizeof(*profile) + sizeof(*index) + tables + last + strings +
 	       USED_BYTES(&profile->sample_types) + USED_BYTES(&profile->mappings) +
 	       USED_BYTES(&profile->functions) + USED_BYTES(&profile->lines) +
@@ -205,24 +271,32 @@ static bool function_equal(const struct profile_function *a, const struct profil
 	       a->filename == b->filename && a->start_line == b->start_line;
 }
 
+static uint32_t hash_function(const struct profile *profile, const struct profile_function *key)
+{
+	return hash_bytes(profile, key, sizeof(*key));
+}
+
+static uint32_t hash_of_function(const void *context, uint32_t index)
+{
+	const struct profile *profile = context;
+	return hash_function(profile, &profile->functions.items[index]);
+}
+
 uint32_t profile_function(struct profile *profile, const struct profile_function *function)
 {
 	struct index_table *table = &profile->index->functions;
 	struct profile_function key = *function;
 	key.reserved = 0;
-	uint32_t hash = hash_bytes(profile, &key, sizeof(key));
-	index_table_reserve(table, 1);
-	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
-	     i = (i + 1) & table->mask) {
-		struct index_slot slot = table->slots[i];
-		if (slot.hash == hash &&
-		    function_equal(&profile->functions.items[slot.value - 1], &key))
-			return slot.value - 1;
+	uint32_t hash = hash_function(profile, &key);
+	index_table_reserve(table, 1, hash_of_function, profile);
+	for (struct index_probe probe = index_table_probe(table, hash);
+	     index_probe_next(table, &probe);) {
+		if (function_equal(&profile->functions.items[probe.index], &key))
+			return probe.index;
 	}
 	RESERVE(&profile->functions, 1);
 	profile->functions.items[profile->functions.n++] = key;
-	index_table_put(table, hash, profile->functions.n);
-	return profile->functions.n - 1;
+	return index_table_add(table, hash);
 }
 
 uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address)
@@ -233,50 +307,48 @@ uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_
 	return profile->locations.n++;
 }
 
+void profile_adopt_locations(struct profile *profile, struct profile_location *items, uint32_t n)
+{
+	mem_free(profile->locations.items);
+	profile->locations.items = items;
+	profile->locations.n = profile->locations.capacity = n;
+}
+
+/* Equal runs of lines are stored once where they are recent enough to be remembered. */
+static uint32_t put_lines(struct profile *profile, const struct profile_line *lines, uint32_t n)
+{
+	uint32_t hash = hash_bytes(profile, lines, n * sizeof(*lines));
+	uint32_t *recent = &profile->index->recent_lines[hash % RECENT_LINES];
+	if (*recent && profile->lines.n - (*recent - 1) >= n &&
+	    memcmp(&profile->lines.items[*recent - 1], lines, n * sizeof(*lines)) == 0)
+		return *recent - 1;
+	RESERVE(&profile->lines, n);
+	uint32_t first = profile->lines.n;
+	memcpy(&profile->lines.items[first], lines, n * sizeof(*lines));
+	profile->lines.n += n;
+	*recent = first + 1;
+	return first;
+}
+
 void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
 		       uint32_t n)
 {
 	struct profile_location *place = &profile->locations.items[location];
-	if (n > place->n_lines) {
-		RESERVE(&profile->lines, n);
-		place->first_line = profile->lines.n;
-		profile->lines.n += n;
-	}
-	if (n)
-		memcpy(&profile->lines.items[place->first_line], lines, n * sizeof(*lines));
+	place->first_line = n ? put_lines(profile, lines, n) : 0;
 	place->n_lines = n;
 }
 
-static void reserve_nodes(struct profile *profile, uint32_t extra)
-{
-	struct profile_index *index = profile->index;
-	index_table_reserve(&index->stacks, extra);
-	RESERVE(&profile->stacks, extra);
-	if (index->stack_hashes_capacity < profile->stacks.capacity)
-		grow((void **)&index->stack_hashes, &index->stack_hashes_capacity,
-		     profile->stacks.capacity, sizeof(*index->stack_hashes));
-}
-
-/* Room was reserved. */
 static inline uint32_t find_or_put_node(struct profile *profile, uint32_t hash, uint32_t parent,
 					uint32_t location)
 {
-	struct index_table *stacks = &profile->index->stacks;
-	for (uint32_t i = index_table_place(stacks, hash); stacks->slots[i].value;
-	     i = (i + 1) & stacks->mask) {
-		struct index_slot slot = stacks->slots[i];
-		if (slot.hash != hash)
-			continue;
-		struct profile_stack_node node = profile->stacks.items[slot.value];
+	const struct index_table *stacks = &profile->index->stacks;
+	for (struct index_probe probe = index_table_probe(stacks, hash);
+	     index_probe_next(stacks, &probe);) {
+		struct profile_stack_node node = profile->stacks.items[probe.index];
 		if (node.parent == parent && node.location == location)
-			return slot.value;
+			return probe.index;
 	}
-	uint32_t node = profile->stacks.n++;
-	profile->stacks.items[node] =
-		(struct profile_stack_node){.parent = parent, .location = location};
-	profile->index->stack_hashes[node] = hash;
-	index_table_put(stacks, hash, node);
-	return node;
+	return put_node(profile, hash, parent, location);
 }
 
 uint32_t profile_stack_push(struct profile *profile, uint32_t parent, uint32_t location)
@@ -300,10 +372,11 @@ static uint32_t push_batch(struct profile *profile, uint32_t parent, uint32_t fr
 		hashes[i] = hash = hash_pair(index->seed, hash, locations[i]);
 		index_table_prefetch(&index->stacks, hash);
 	}
-	/* The first slot is right nearly always, so its node may travel too. */
+	/* The first match is right nearly always, so its node may travel too. */
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t place = index_table_place(&index->stacks, hashes[i]);
-		__builtin_prefetch(&profile->stacks.items[index->stacks.slots[place].value]);
+		struct index_probe probe = index_table_probe(&index->stacks, hashes[i]);
+		if (index_probe_next(&index->stacks, &probe))
+			__builtin_prefetch(&profile->stacks.items[probe.index]);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		nodes[i] = parent = find_or_put_node(profile, hashes[i], parent, locations[i]);
@@ -336,6 +409,8 @@ static uint32_t push_path(struct profile *profile, const uint32_t *locations, pt
 void profile_prefetch_stack(const struct profile *profile, const uint32_t *locations, uint32_t n)
 {
 	const struct profile_index *index = profile->index;
+	if (UNLIKELY(!index->stack_hashes))
+		return; /* trimmed */
 	uint32_t hash = index->stack_hashes[0];
 	for (uint32_t i = n; i-- > 0;) {
 		hash = hash_pair(index->seed, hash, locations[i]);
@@ -353,41 +428,37 @@ uint32_t profile_stack(struct profile *profile, const uint32_t *locations, uint3
 	return n ? push_path(profile, locations + n - 1, -1, n) : 0;
 }
 
-static bool label_equal(const struct profile_label *a, const struct profile_label *b)
+/* One form for each meaning, so that sets are compared as bytes. */
+static struct profile_packed_label pack_label(struct profile *profile,
+					      const struct profile_label *label)
 {
-	return a->key == b->key && a->str == b->str && a->num == b->num && a->unit == b->unit &&
-	       a->is_number == b->is_number;
-}
-
-static bool label_set_equal(const struct profile *profile, uint32_t set,
-			    const struct profile_label *labels, uint32_t n)
-{
-	struct profile_label_set other = profile->label_sets.items[set];
-	if (other.n != n)
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!label_equal(&profile->labels.items[other.first + i], &labels[i]))
-			return false;
-	}
-	return true;
-}
-
-/* One form for each meaning, so that a set can be hashed as bytes. */
-static struct profile_label normal_label(struct profile *profile, const struct profile_label *label)
-{
-	struct profile_label normal = {.key = label->key, .is_number = label->is_number};
-	if (!label->is_number) {
-		normal.str = label->str;
-		return normal;
-	}
-	normal.num = label->num;
-	normal.unit = label->unit;
-	if (!normal.num && !normal.unit) {
+	if (!label->is_number)
+		return (struct profile_packed_label){.key = label->key, .str_or_unit = label->str};
+	uint32_t unit = label->unit;
+	if (!label->num && !unit) {
 		const char *key = profile_text(profile, label->key);
 		bool is_bytes = !strcmp(key, "alignment") || !strcmp(key, "request");
-		normal.unit = is_bytes ? profile_string(profile, "bytes") : label->key;
+		unit = is_bytes ? profile_string(profile, "bytes") : label->key;
 	}
-	return normal;
+	assert(profile->strings.n <= UINT32_MAX >> 1);
+	return (struct profile_packed_label){
+		.key = label->key,
+		.str_or_unit = unit | ~(UINT32_MAX >> 1),
+		.num = label->num,
+	};
+}
+
+void profile_set_label(struct profile *profile, uint32_t i, const struct profile_label *label)
+{
+	profile->labels.items[i] = pack_label(profile, label);
+}
+
+static uint32_t hash_of_label_set(const void *context, uint32_t index)
+{
+	const struct profile *profile = context;
+	struct profile_label_set set = profile->label_sets.items[index];
+	return hash_bytes(profile, profile->labels.items + set.first,
+			  set.n * sizeof(struct profile_packed_label));
 }
 
 uint32_t profile_label_set(struct profile *profile, const struct profile_label *labels, uint32_t n)
@@ -395,29 +466,23 @@ uint32_t profile_label_set(struct profile *profile, const struct profile_label *
 	struct index_table *table = &profile->index->label_sets;
 	/* Written behind the array's end, and kept there if the set is new. */
 	RESERVE(&profile->labels, n);
-	struct profile_label *normal = profile->labels.items + profile->labels.n;
+	struct profile_packed_label *packed = profile->labels.items + profile->labels.n;
 	for (uint32_t i = 0; i < n; i++)
-		normal[i] = normal_label(profile, &labels[i]);
-	uint32_t hash = hash_bytes(profile, normal, n * sizeof(*normal));
-	index_table_reserve(table, 1);
-	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
-	     i = (i + 1) & table->mask) {
-		struct index_slot slot = table->slots[i];
-		if (slot.hash == hash && label_set_equal(profile, slot.value - 1, normal, n))
-			return slot.value - 1;
+		packed[i] = pack_label(profile, &labels[i]);
+	uint32_t hash = hash_bytes(profile, packed, n * sizeof(*packed));
+	index_table_reserve(table, 1, hash_of_label_set, profile);
+	for (struct index_probe probe = index_table_probe(table, hash);
+	     index_probe_next(table, &probe);) {
+		struct profile_label_set other = profile->label_sets.items[probe.index];
+		if (other.n == n &&
+		    memcmp(profile->labels.items + other.first, packed, n * sizeof(*packed)) == 0)
+			return probe.index;
 	}
 	RESERVE(&profile->label_sets, 1);
 	profile->label_sets.items[profile->label_sets.n++] =
 		(struct profile_label_set){.first = profile->labels.n, .n = n};
 	profile->labels.n += n;
-	index_table_put(table, hash, profile->label_sets.n);
-	return profile->label_sets.n - 1;
-}
-
-static uint32_t hash_row(const struct profile_index *index, uint32_t stack, uint32_t label_set,
-			 uint32_t first_column)
-{
-	return hash_pair(index->seed ^ first_column, stack, label_set);
+	return index_table_add(table, hash);
 }
 
 void profile_set_row_width(struct profile *profile, uint32_t width)
@@ -440,15 +505,16 @@ void profile_prefetch_row(const struct profile *profile, uint32_t stack, uint32_
 			  uint32_t first_column)
 {
 	const struct profile_index *index = profile->index;
-	index_table_prefetch(&index->samples, hash_row(index, stack, label_set, first_column));
+	if (LIKELY(index->samples.buckets))
+		index_table_prefetch(&index->samples,
+				     hash_row(index, stack, label_set, first_column));
 }
 
-/* The sample is new. */
+/* Room in the table was reserved, the sample is new. */
 static void put_row(struct profile *profile, uint32_t hash, uint32_t stack, uint32_t label_set,
 		    uint32_t first_column)
 {
 	uint32_t width = profile_row_width(profile);
-	index_table_reserve(&profile->index->samples, 1);
 	RESERVE(&profile->samples, 1);
 	RESERVE(&profile->values, width);
 	profile->samples.items[profile->samples.n++] =
@@ -459,7 +525,7 @@ static void put_row(struct profile *profile, uint32_t hash, uint32_t stack, uint
 		RESERVE(&profile->first_columns, 1);
 		profile->first_columns.items[profile->first_columns.n++] = first_column;
 	}
-	index_table_put(&profile->index->samples, hash, profile->samples.n);
+	index_table_add(&profile->index->samples, hash);
 }
 
 uint32_t profile_add_row(struct profile *profile, uint32_t stack, uint32_t label_set,
@@ -467,15 +533,13 @@ uint32_t profile_add_row(struct profile *profile, uint32_t stack, uint32_t label
 {
 	const struct index_table *table = &profile->index->samples;
 	uint32_t hash = hash_row(profile->index, stack, label_set, first_column);
-	for (uint32_t i = index_table_place(table, hash); table->slots[i].value;
-	     i = (i + 1) & table->mask) {
-		struct index_slot slot = table->slots[i];
-		if (slot.hash != hash)
-			continue;
-		struct profile_sample sample = profile->samples.items[slot.value - 1];
+	reserve_rows(profile, 1);
+	for (struct index_probe probe = index_table_probe(table, hash);
+	     index_probe_next(table, &probe);) {
+		struct profile_sample sample = profile->samples.items[probe.index];
 		if (sample.stack == stack && sample.label_set == label_set &&
-		    profile_first_column(profile, slot.value - 1) == first_column)
-			return slot.value - 1;
+		    profile_first_column(profile, probe.index) == first_column)
+			return probe.index;
 	}
 	put_row(profile, hash, stack, label_set, first_column);
 	return profile->samples.n - 1;
@@ -498,22 +562,18 @@ void profile_move_rows(struct profile *profile, uint32_t width, const uint32_t *
 	profile->values.n = profile->values.capacity = 0;
 	RESERVE(&profile->values, (uint64_t)n_samples * width + 1);
 	RESERVE(&profile->first_columns, n_samples);
-	index_table_fini(&profile->index->samples);
-	index_table_reserve(&profile->index->samples, n_samples + 1);
+	index_table_trim(&profile->index->samples);
 	for (uint32_t i = 0; i < n_samples; i++) {
 		uint32_t column = new_column[profile_first_column(profile, i)];
-		struct profile_sample sample = profile->samples.items[i];
 		profile->first_columns.items[i] = column;
 		for (uint32_t v = 0; v < width; v++)
 			profile->values.items[profile->values.n++] =
 				v < n_kept ? old_values[(size_t)i * old_width + v] : 0;
-		index_table_put(&profile->index->samples,
-				hash_row(profile->index, sample.stack, sample.label_set, column),
-				i + 1);
 	}
 	profile->first_columns.n = n_samples;
 	profile->row_width = width;
 	mem_free(old_values);
+	reserve_rows(profile, 1);
 }
 
 void profile_join_rows(struct profile *profile)
@@ -528,7 +588,6 @@ void profile_join_rows(struct profile *profile)
 	memset(&profile->values, 0, sizeof(profile->values));
 	memset(&profile->first_columns, 0, sizeof(profile->first_columns));
 	index_table_fini(&profile->index->samples);
-	index_table_reserve(&profile->index->samples, n_samples);
 	profile->row_width = 0;
 	for (uint32_t i = 0; i < n_samples; i++) {
 		uint32_t row = profile_add_row(profile, samples[i].stack, samples[i].label_set, 0);
@@ -538,6 +597,72 @@ void profile_join_rows(struct profile *profile)
 	mem_free(samples);
 	mem_free(values);
 	mem_free(columns);
+}
+
+/* What remains of the locations moves together; where each is now. */
+static uint32_t *move_locations(struct profile *profile, const uint32_t *to)
+{
+	struct profile_location *items = profile->locations.items;
+	uint32_t n = profile->locations.n, n_kept = 0;
+	uint32_t *moved = mem_alloc(n * sizeof(*moved));
+	for (uint32_t i = 0; i < n; i++) {
+		moved[i] = to[i] == i ? n_kept : moved[to[i]];
+		if (to[i] == i)
+			items[n_kept++] = items[i];
+	}
+	profile->locations.n = n_kept;
+	return moved;
+}
+
+/* Builds the tree anew; where each node is now. */
+static uint32_t *rebuild_stacks(struct profile *profile, const uint32_t *moved_locations)
+{
+	struct profile_index *index = profile->index;
+	struct profile_stack_node *nodes = profile->stacks.items;
+	uint32_t n = profile->stacks.n;
+	uint32_t *moved = mem_alloc(n * sizeof(*moved));
+	memset(&profile->stacks, 0, sizeof(profile->stacks));
+	index_table_fini(&index->stacks);
+	index->last.n = 0;
+	reserve_nodes(profile, 1);
+	moved[0] = put_node(profile, hash_pair(index->seed, 0, PROFILE_NONE), 0, PROFILE_NONE);
+	for (uint32_t i = 1; i < n; i++)
+		moved[i] = profile_stack_push(profile, moved[nodes[i].parent],
+					      moved_locations[nodes[i].location]);
+	mem_free(nodes);
+	return moved;
+}
+
+static void rebuild_rows(struct profile *profile, const uint32_t *moved_stacks)
+{
+	uint32_t width = profile_row_width(profile), n_samples = profile->samples.n;
+	struct profile_sample *samples = profile->samples.items;
+	int64_t *values = profile->values.items;
+	uint32_t *columns = profile->first_columns.items;
+	memset(&profile->samples, 0, sizeof(profile->samples));
+	memset(&profile->values, 0, sizeof(profile->values));
+	memset(&profile->first_columns, 0, sizeof(profile->first_columns));
+	RESERVE(&profile->values, 1);
+	index_table_fini(&profile->index->samples);
+	reserve_rows(profile, 1);
+	for (uint32_t i = 0; i < n_samples; i++) {
+		uint32_t row =
+			profile_add_row(profile, moved_stacks[samples[i].stack],
+					samples[i].label_set, profile->row_width ? columns[i] : 0);
+		profile_add_values(profile_values(profile, row), values + (size_t)i * width, width);
+	}
+	mem_free(samples);
+	mem_free(values);
+	mem_free(columns);
+}
+
+void profile_join_locations(struct profile *profile, const uint32_t *to)
+{
+	uint32_t *locations = move_locations(profile, to);
+	uint32_t *stacks = rebuild_stacks(profile, locations);
+	rebuild_rows(profile, stacks);
+	mem_free(stacks);
+	mem_free(locations);
 }
 
 void profile_add_comment(struct profile *profile, const char *text)

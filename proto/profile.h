@@ -63,7 +63,13 @@ struct profile_label {
 	int64_t num;
 	uint32_t unit; /* string, numbers only */
 	bool is_number;
-	uint8_t reserved[3]; /* 0; named so that equal labels are equal bytes */
+};
+
+/* How a label is kept: profile_label_at unpacks it. There may be several for each sample. */
+struct profile_packed_label {
+	uint32_t key;
+	uint32_t str_or_unit; /* the upper bit marks a number */
+	int64_t num;
 };
 
 /* Labels of a sample, interned as a set: equal sets have equal indices. */
@@ -97,7 +103,7 @@ struct profile {
 	PROFILE_ARRAY(struct profile_line) lines;
 	PROFILE_ARRAY(struct profile_location) locations;
 	PROFILE_ARRAY(struct profile_stack_node) stacks; /* [0] is the empty stack */
-	PROFILE_ARRAY(struct profile_label) labels;
+	PROFILE_ARRAY(struct profile_packed_label) labels;
 	PROFILE_ARRAY(struct profile_label_set) label_sets; /* [0] is the empty set */
 	PROFILE_ARRAY(struct profile_sample) samples;
 	PROFILE_ARRAY(int64_t) values; /* samples.n rows */
@@ -127,6 +133,12 @@ static inline void cleanup_profile(struct profile **profile)
 /* Bytes in use, all arrays and tables counted. Cheap. */
 size_t profile_memory_bytes(const struct profile *profile);
 
+/*
+ * Gives back the memory that only the makers of stacks, label sets and samples need. They may be
+ * called all the same, and take it again.
+ */
+void profile_trim(struct profile *profile);
+
 /* Makers return indices. Those marked (interned) give the same index for equal content. */
 uint32_t
 profile_string(struct profile *profile,
@@ -138,7 +150,9 @@ uint32_t profile_function(struct profile *profile,
 			  const struct profile_function *function); /* (interned) */
 /* Not interned: the caller keeps one per (mapping, address). It has no lines yet. */
 uint32_t profile_add_location(struct profile *profile, uint32_t mapping, uint64_t address);
-/* Sets all lines of a location at once (innermost first). */
+/* Takes n locations that the caller made, from mem_alloc, in the place of those that are there. */
+void profile_adopt_locations(struct profile *profile, struct profile_location *items, uint32_t n);
+/* Sets all lines of a location at once (innermost first). Locations may share what is equal. */
 void profile_set_lines(struct profile *profile, uint32_t location, const struct profile_line *lines,
 		       uint32_t n);
 /*
@@ -192,9 +206,32 @@ void profile_add_comment(struct profile *profile, const char *text);
  * the order of the first. Costs sample_types.n values a sample, so this is for a few columns.
  */
 void profile_join_rows(struct profile *profile);
+/*
+ * Puts to[i] ≤ i in the place of location i, which goes; stacks and rows that become equal are
+ * joined. All indices of locations, stacks and samples are new ones afterwards, in the same order.
+ */
+void profile_join_locations(struct profile *profile, const uint32_t *to);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)
 {
 	return intern_text(&profile->strings, string);
+}
+/*
+ * Changes a label in place, in all samples of its sets. Sets are found no more by what they hold,
+ * so this is for a profile that gets no more samples.
+ */
+void profile_set_label(struct profile *profile, uint32_t i, const struct profile_label *label);
+/* i counts in profile.labels. */
+static inline struct profile_label profile_label_at(const struct profile *profile, uint32_t i)
+{
+	const struct profile_packed_label *packed = &profile->labels.items[i];
+	bool is_number = packed->str_or_unit >> 31;
+	return (struct profile_label){
+		.key = packed->key,
+		.str = is_number ? 0 : packed->str_or_unit,
+		.num = packed->num,
+		.unit = is_number ? packed->str_or_unit & UINT32_MAX >> 1 : 0,
+		.is_number = is_number,
+	};
 }
 static inline uint32_t profile_row_width(const struct profile *profile)
 {

@@ -26,6 +26,7 @@ void profile_copy_fini(struct profile_copy *copy)
 	mem_free(copy->locations);
 	mem_free(copy->stacks);
 	mem_free(copy->labels);
+	mem_free(copy->lines);
 	mem_free(copy->path);
 	*copy = (struct profile_copy){0};
 }
@@ -83,15 +84,15 @@ static uint32_t copy_location(struct profile_copy *copy, uint32_t location)
 	uint32_t index =
 		profile_add_location(copy->to, copy_mapping(copy, old->mapping), old->address);
 	copy->to->locations.items[index].is_folded = old->is_folded;
-	if (old->n_lines) {
-		const struct profile_line *lines = copy->from->lines.items + old->first_line;
-		profile_set_lines(copy->to, index, lines, old->n_lines);
-		uint32_t first = copy->to->locations.items[index].first_line;
-		for (uint32_t i = 0; i < old->n_lines; i++) {
-			uint32_t function = copy_function(copy, lines[i].function);
-			copy->to->lines.items[first + i].function = function;
-		}
+	if (old->n_lines > copy->lines_capacity) {
+		copy->lines_capacity = old->n_lines;
+		copy->lines = mem_realloc(copy->lines, old->n_lines, sizeof(*copy->lines));
 	}
+	for (uint32_t i = 0; i < old->n_lines; i++) {
+		copy->lines[i] = copy->from->lines.items[old->first_line + i];
+		copy->lines[i].function = copy_function(copy, copy->lines[i].function);
+	}
+	profile_set_lines(copy->to, index, copy->lines, old->n_lines);
 	return note(copy, &copy->locations[location], index);
 }
 
@@ -136,7 +137,7 @@ static uint32_t copy_labels(struct profile_copy *copy, uint32_t label_set,
 	}
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < set.n; i++) {
-		struct profile_label label = copy->from->labels.items[set.first + i];
+		struct profile_label label = profile_label_at(copy->from, set.first + i);
 		if (is_among(label.key, dropped_keys, n_dropped))
 			continue;
 		label.key = copy_string(copy, label.key);
@@ -261,11 +262,11 @@ static uint64_t labels_cost(const struct profile_copy *copy, uint32_t label_set,
 	uint64_t string = index_bytes(copy->from->strings.n);
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &copy->from->labels.items[set.first + i];
-		uint64_t num = label->is_number ? number_bytes((uint64_t)label->num) : 0;
+		const struct profile_label label = profile_label_at(copy->from, set.first + i);
+		uint64_t num = label.is_number ? number_bytes((uint64_t)label.num) : 0;
 		bytes += message_bytes(2 * string + num);
-		*others += string_cost(copy, label->key) + string_cost(copy, label->str) +
-			   string_cost(copy, label->unit);
+		*others += string_cost(copy, label.key) + string_cost(copy, label.str) +
+			   string_cost(copy, label.unit);
 	}
 	return bytes;
 }

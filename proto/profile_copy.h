@@ -25,9 +25,10 @@ struct profile_copy {
 	struct profile_copy_entry *functions;
 	struct profile_copy_entry *locations;
 	struct profile_copy_entry *stacks;
-	struct profile_label *labels; /* scratch */
-	uint32_t *path;		      /* scratch */
-	uint32_t path_capacity, labels_capacity;
+	struct profile_label *labels; /* scratch, as what follows */
+	struct profile_line *lines;
+	uint32_t *path;
+	uint32_t path_capacity, labels_capacity, lines_capacity;
 };
 
 /* from is borrowed and does not change while the copier lives. */

@@ -85,13 +85,13 @@ static uint32_t value_of(const struct grouping *grouping, struct profile_label_s
 {
 	const struct profile *profile = grouping->profile;
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &profile->labels.items[set.first + i];
-		if (label->key != key)
+		const struct profile_label label = profile_label_at(profile, set.first + i);
+		if (label.key != key)
 			continue;
-		if (!label->is_number)
-			return profile_string(grouping->names, profile_text(profile, label->str));
+		if (!label.is_number)
+			return profile_string(grouping->names, profile_text(profile, label.str));
 		char text[NUMBER_TEXT_BYTES];
-		snprintf(text, sizeof(text), "%lld", (long long)label->num);
+		snprintf(text, sizeof(text), "%lld", (long long)label.num);
 		return profile_string(grouping->names, text);
 	}
 	return 0;
@@ -166,8 +166,9 @@ struct error *profile_split_by_labels(const struct profile *profile, const char 
 		struct profile_label_set set = grouping.names->label_sets.items[part];
 		const char *values[PROFILE_SPLIT_MAX_KEYS] = {0};
 		for (uint32_t key = 0; key < set.n; key++)
-			values[key] = profile_text(
-				grouping.names, grouping.names->labels.items[set.first + key].str);
+			values[key] =
+				profile_text(grouping.names,
+					     profile_label_at(grouping.names, set.first + key).str);
 		struct error *err = emit(context, profile_copy_end(&copy), values);
 		if (err)
 			return err;

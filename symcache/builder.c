@@ -270,8 +270,8 @@ static void hear_process(struct builder *builder)
 	}
 }
 
-/* One round of waiting for workers and their ends. */
-static void step(struct builder *builder)
+/* One round of waiting for workers and their ends; false when nothing came. */
+static bool step(struct builder *builder, bool may_wait)
 {
 	struct pollfd fds[BUILDER_MAX_BUILDS + 1];
 	struct build *owners[BUILDER_MAX_BUILDS + 1];
@@ -290,10 +290,10 @@ static void step(struct builder *builder)
 		fds[n++] = (struct pollfd){.fd = build->socket, .events = POLLIN};
 	}
 	int64_t left = deadline - now_ms();
-	if (poll(fds, n, left > 0 ? (int)left : 0) <= 0) {
+	if (poll(fds, n, left > 0 && may_wait ? (int)left : 0) <= 0) {
 		if (now_ms() >= deadline)
 			lose_process(builder);
-		return;
+		return false;
 	}
 	for (nfds_t i = 1; i < n; i++) {
 		if (fds[i].revents)
@@ -301,18 +301,26 @@ static void step(struct builder *builder)
 	}
 	if (fds[0].revents)
 		hear_process(builder);
+	return true;
 }
 
 void builder_wait(struct builder *builder)
 {
 	while (builder->n_running)
-		step(builder);
+		(void)step(builder, true);
+}
+
+bool builder_poll(struct builder *builder)
+{
+	while (builder->n_running && step(builder, false))
+		;
+	return builder->n_running != 0;
 }
 
 static struct build *find_place(struct builder *builder)
 {
 	while (builder->n_running >= builder->config.max_builds)
-		step(builder);
+		(void)step(builder, true);
 	struct build *build = builder->builds;
 	while (build->number)
 		build++;

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -49,5 +50,7 @@ void builder_free(struct builder *builder);
 void builder_start(struct builder *builder, const struct builder_order *order);
 /* Until no build runs. */
 void builder_wait(struct builder *builder);
+/* Does what can be done without waiting; whether builds run. */
+bool builder_poll(struct builder *builder);
 /* 0 when there is none. */
 pid_t builder_get_pid(const struct builder *builder);

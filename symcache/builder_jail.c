@@ -2,33 +2,19 @@
 #include "symcache/builder_jail.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "symcache/confinement.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_INSTRUMENTED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define IS_INSTRUMENTED true
-#endif
-#endif
-#ifndef IS_INSTRUMENTED
-#define IS_INSTRUMENTED false
-#endif
-
-enum { NOBODY = 65534, MAX_DESCRIPTORS = 64 };
+enum { MAX_DESCRIPTORS = 64 };
 #define MEMORY_MIN_BYTES ((uint64_t)512 << 20)
 #define MEMORY_MAX_BYTES ((uint64_t)4 << 30)
 /* Mapped files and room that is reserved for unpacking count as address space, not as memory. */
@@ -42,71 +28,6 @@ uint64_t builder_jail_memory_bytes(void)
 	if (half < MEMORY_MIN_BYTES)
 		return MEMORY_MIN_BYTES;
 	return half < MEMORY_MAX_BYTES ? half : MEMORY_MAX_BYTES;
-}
-
-void builder_jail_close_descriptors(int keep)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd <= 2 && null >= 0; fd++) {
-		if (fd != keep)
-			(void)dup2(null, fd);
-	}
-	if (keep > 3)
-		(void)close_range(3, (unsigned)keep - 1, 0);
-	(void)close_range(keep > 2 ? (unsigned)keep + 1 : 3, ~0u, 0);
-}
-
-/* Offers itself when memory runs out: a build can be repeated. */
-static void offer_to_oom_killer(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = write(fd, "1000", 4);
-	(void)n; /* a missing offer costs nothing now */
-	close(fd);
-}
-
-static struct error *drop_user(void)
-{
-	if (geteuid() != 0)
-		return NULL;
-	/* EINVAL: a user namespace without that user. */
-	if (setgroups(0, NULL) < 0 && errno != EPERM)
-		return error_errno(errno, "setgroups");
-	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 && errno != EINVAL)
-		return error_errno(errno, "setresgid");
-	if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && errno != EINVAL)
-		return error_errno(errno, "setresuid");
-	return NULL;
-}
-
-static struct error *drop_capabilities(void)
-{
-	cap_t none = cap_init();
-	if (!none)
-		return error_errno(errno, "cap_init");
-	int result = cap_set_proc(none);
-	int errno_value = errno;
-	cap_free(none);
-	return result < 0 ? error_errno(errno_value, "cap_set_proc") : NULL;
-}
-
-/* Before the user goes, which takes the right to do so along. */
-static void drop_bounding_set(void)
-{
-	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
-		(void)cap_drop_bound(cap);
-	(void)cap_reset_ambient();
-}
-
-static struct error *set_limit(int which, uint64_t value)
-{
-	struct rlimit now;
-	if (getrlimit(which, &now) == 0 && now.rlim_max != RLIM_INFINITY && now.rlim_max < value)
-		value = now.rlim_max;
-	const struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
-	return setrlimit(which, &limit) < 0 ? error_errno(errno, "setrlimit %d", which) : NULL;
 }
 
 static struct error *allow(scmp_filter_ctx filter, const int *calls, size_t n)
@@ -220,32 +141,23 @@ static struct error *load_filter(bool is_worker)
 
 struct error *builder_jail_enter(void)
 {
-	offer_to_oom_killer();
-	drop_bounding_set();
-	struct error *err = drop_user();
+	struct error *err = confinement_drop_rights();
 	if (!err)
-		err = drop_capabilities();
-	if (!err)
-		err = set_limit(RLIMIT_CORE, 0);
-	if (!err)
-		err = set_limit(RLIMIT_NOFILE, MAX_DESCRIPTORS);
-	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		err = error_errno(errno, "no_new_privs");
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		err = confinement_set_limit(RLIMIT_NOFILE, MAX_DESCRIPTORS);
 	return err ? err : load_filter(false);
 }
 
 struct error *builder_jail_enter_worker(const struct builder_limits *limits)
 {
-	struct error *err = set_limit(RLIMIT_CPU, limits->cpu_s);
+	struct error *err = confinement_set_limit(RLIMIT_CPU, limits->cpu_s);
 	if (!err)
-		err = set_limit(RLIMIT_FSIZE, limits->file_bytes);
+		err = confinement_set_limit(RLIMIT_FSIZE, limits->file_bytes);
 	/* Shadow memory is address space too. */
-	if (!err && limits->memory_bytes && !IS_INSTRUMENTED) {
-		err = set_limit(RLIMIT_DATA, limits->memory_bytes);
+	if (!err && limits->memory_bytes && !CONFINEMENT_IS_INSTRUMENTED) {
+		err = confinement_set_limit(RLIMIT_DATA, limits->memory_bytes);
 		if (!err)
-			err = set_limit(RLIMIT_AS,
-					limits->memory_bytes + ADDRESS_SPACE_EXTRA_BYTES);
+			err = confinement_set_limit(RLIMIT_AS, limits->memory_bytes +
+								       ADDRESS_SPACE_EXTRA_BYTES);
 	}
 	if (err)
 		return err;

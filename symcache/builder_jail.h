@@ -22,8 +22,6 @@ struct builder_limits {
 
 /* Half of this machine's memory, within bounds. */
 uint64_t builder_jail_memory_bytes(void);
-/* All descriptors but keep go; 0 to 2 lead to /dev/null. */
-void builder_jail_close_descriptors(int keep);
 /* The process of the builder. */
 struct error *builder_jail_enter(void) MUST_USE;
 /* A worker, forked from there; the limits of time begin now. */

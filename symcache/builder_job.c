@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symcache/builder_job.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,6 +10,8 @@
 #include "base/mem.h"
 #include "symcache/dwarf_source.h"
 #include "symcache/elf_image.h"
+#include "symcache/mini_debug.h"
+#include "symcache/pclntab_source.h"
 #include "symcache/symbol_file.h"
 #include "symcache/symbol_file_writer.h"
 #include "symcache/symbol_naming.h"
@@ -134,6 +137,24 @@ static struct error *write_out(const struct builder_job *job, const struct symbo
 	return err;
 }
 
+/* .symtab of the binary, of its debug file, or else what was packed into the binary. */
+static void read_symbol_tables(const struct elf_image *binary, const struct elf_image *debug,
+			       struct symbol_model *model)
+{
+	bool has_table = elf_image_find_type(binary, SHT_SYMTAB) ||
+			 (debug && elf_image_find_type(debug, SHT_SYMTAB));
+	struct mini_debug mini;
+	bool has_mini = !has_table && mini_debug_find(binary);
+	struct error *err = has_mini ? mini_debug_open(binary, &mini) : NULL;
+	/* Damage leaves .dynsym; that the better source gave nothing shows in the file's quality.
+	 */
+	has_mini = has_mini && !err;
+	error_free(err);
+	symtab_source_read(binary, has_mini ? &mini.image : debug, model);
+	if (has_mini)
+		mini_debug_close(&mini);
+}
+
 static struct error *build(const struct builder_job *job, const struct elf_image *binary,
 			   const struct elf_image *debug)
 {
@@ -141,9 +162,11 @@ static struct error *build(const struct builder_job *job, const struct elf_image
 	symbol_model_init(&model);
 	const struct elf_image *dwarf = has_dwarf(binary) ? binary : debug;
 	struct error *err = dwarf && !job->no_dwarf ? read_dwarf(job, dwarf, &model) : NULL;
+	if (!err && !model.ranges.n)
+		pclntab_source_read(binary, &model);
 	if (!err) {
 		size_t n_dwarf = model.ranges.n;
-		symtab_source_read(binary, debug, &model);
+		read_symbol_tables(binary, debug, &model);
 		symbol_naming_apply(&model, n_dwarf);
 		symbol_model_finish(&model);
 		err = write_out(job, &model);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "symcache/builder_wire.h"
+#include "symcache/confinement.h"
 
 enum { MAX_WORKERS = 64 };
 
@@ -168,7 +169,7 @@ _Noreturn void builder_process_run(const struct builder_process *process)
 	struct house house = {.process = process};
 	sigset_t waiting;
 	set_signals(&waiting);
-	builder_jail_close_descriptors(process->socket);
+	confinement_close_descriptors(process->socket);
 	(void)prctl(PR_SET_NAME, "perfpipe-build", 0, 0, 0);
 	struct error *err = builder_jail_enter();
 	if (err)

@@ -22,6 +22,7 @@ struct search {
 	struct debug_file *out;
 	struct debug_link link; /* name NULL = none */
 	bool is_by_build_id;
+	enum symbol_quality best; /* of the file that is open; a better one replaces it */
 };
 
 /* File name, 0, padding to 4, CRC-32. Links that leave their folder upwards are not followed. */
@@ -56,99 +57,160 @@ static const char *judge(const struct search *search, const struct file_map *map
 	return crc_of(map) == search->link.crc ? NULL : "other CRC";
 }
 
-/* NULL when the file at path is the one, else why not. */
-static const char *try_file(struct search *search, const char *root, const char *path)
+/*
+ * NULL when the file is the one and better than what there is, which it replaces then; else why
+ * not. Takes *fd in the first case.
+ */
+static const char *consider(struct search *search, int *fd, const char *path)
 {
 	struct debug_file *out = search->out;
-	CLEANUP(cleanup_fd) int fd = -1;
-	int errno_value = path_open(root, path, &fd);
-	if (errno_value)
-		return strerror(errno_value);
-	struct error *err = file_map_fd(fd, DEBUG_FILE_MAX_BYTES, &out->map);
+	struct file_map map;
+	struct elf_image image;
+	struct error *err = file_map_fd(*fd, DEBUG_FILE_MAX_BYTES, &map);
 	if (err) {
 		error_free(err);
 		return "cannot be mapped";
 	}
-	err = elf_image_init(&out->image, out->map.data, out->map.size);
+	err = elf_image_init(&image, map.data, map.size);
 	if (err) {
 		error_free(err);
-		file_map_close(&out->map);
+		file_map_close(&map);
 		return "not an ELF file";
 	}
-	const char *why_not = judge(search, &out->map, &out->image);
-	if (!why_not && symbol_supply_quality_of(&out->image) < SYMBOL_QUALITY_SYMTAB)
+	const char *why_not = judge(search, &map, &image);
+	enum symbol_quality quality = symbol_supply_quality_of(&image);
+	if (!why_not && quality < SYMBOL_QUALITY_SYMTAB)
 		why_not = "no symbol table";
-	if (!why_not) {
-		out->is_open = true;
-		out->fd = fd;
-		fd = -1;
-		out->path = mem_copy_string(path);
-		return NULL;
+	if (!why_not && quality <= search->best)
+		why_not = "no better";
+	if (why_not) {
+		elf_image_fini(&image);
+		file_map_close(&map);
+		return why_not;
 	}
-	elf_image_fini(&out->image);
-	file_map_close(&out->map);
-	return why_not;
+	debug_file_release(out);
+	out->map = map;
+	out->image = image;
+	out->fd = *fd;
+	*fd = -1;
+	out->path = mem_copy_string(path);
+	out->is_open = true;
+	search->best = quality;
+	return NULL;
+}
+
+static const char *try_file(struct search *search, const char *root, const struct file_place *place)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	int errno_value = path_open(root, place->path, &fd);
+	if (errno_value)
+		return strerror(errno_value);
+	if (!file_places_may_use(place, fd))
+		return "another user's";
+	return consider(search, &fd, place->path);
+}
+
+static bool is_over(const struct search *search)
+{
+	return search->best >= SYMBOL_QUALITY_DWARF;
+}
+
+/* A file without DWARF does not end the search. */
+static void try_place(struct search *search, const struct file_place *place)
+{
+	const char *target_root = search->query->target_root;
+	const char *const roots[] = {target_root, NULL};
+	struct debug_file *out = search->out;
+	bool is_on_host = !target_root || !*target_root || place->is_of_cache;
+	for (size_t i = is_on_host ? 1 : 0; i < ARRAY_LEN(roots) && !is_over(search); i++) {
+		if (out->n_places == DEBUG_FILE_MAX_PLACES)
+			return;
+		const char *why_not = try_file(search, roots[i], place);
+		const char *outcome = why_not ? why_not : "found";
+		if (!why_not && !is_over(search))
+			outcome = "found, without DWARF";
+		out->places[out->n_places++] =
+			mem_format("%s%s: %s", roots[i] ? roots[i] : "", place->path, outcome);
+	}
 }
 
 /* Takes path. */
-static bool try_place(struct search *search, char *path)
+static void try_path(struct search *search, char *path)
 {
 	CLEANUP(cleanup_mem) char *owned = path;
-	const char *const roots[] = {search->query->target_root, NULL};
-	struct debug_file *out = search->out;
-	for (size_t i = roots[0] && *roots[0] ? 0 : 1; i < ARRAY_LEN(roots); i++) {
-		if (out->n_places == DEBUG_FILE_MAX_PLACES)
-			return false;
-		const char *why_not = try_file(search, roots[i], owned);
-		out->places[out->n_places++] = mem_format("%s%s: %s", roots[i] ? roots[i] : "",
-							  owned, why_not ? why_not : "found");
-		if (!why_not)
-			return true;
-	}
-	return false;
+	if (!is_over(search))
+		try_place(search, &(struct file_place){.path = owned});
 }
 
-static bool search_by_build_id(struct search *search)
+static void search_by_build_id(struct search *search)
 {
-	const struct build_id *id = &search->query->image->build_id;
-	/* ab/ and at least one more byte. */
-	if (id->kind != BUILD_ID_GNU || id->size < 2)
-		return false;
-	char hex[BUILD_ID_HEX_BYTES];
-	build_id_format(id, hex);
+	const struct debug_file_query *query = search->query;
+	struct file_place_list list;
 	search->is_by_build_id = true;
-	for (const char *const *root = search->query->roots; *root; root++) {
-		if (try_place(search,
-			      mem_format("%s/.build-id/%.2s/%s.debug", *root, hex, hex + 2)) ||
-		    try_place(search, mem_format("%s/%.2s/%s/debuginfo", *root, hex, hex + 2)))
-			return true;
-	}
-	return false;
+	file_places_list(query->places, query->roots, &query->image->build_id, false, &list);
+	for (size_t i = 0; i < list.n && !is_over(search); i++)
+		try_place(search, &list.items[i]);
+	file_place_list_fini(&list);
 }
 
-static bool search_by_link(struct search *search)
+static void search_by_link(struct search *search)
 {
 	const char *path = search->query->path;
 	if (!path || *path != '/' || !read_link(search->query->image, &search->link))
-		return false;
+		return;
 	search->is_by_build_id = false;
 	const char *name = search->link.name;
 	int folder_bytes = (int)(strrchr(path, '/') - path);
-	if (try_place(search, mem_format("%.*s/%s", folder_bytes, path, name)) ||
-	    try_place(search, mem_format("%.*s/.debug/%s", folder_bytes, path, name)))
-		return true;
-	for (const char *const *root = search->query->roots; *root; root++) {
-		if (try_place(search, mem_format("%s%.*s/%s", *root, folder_bytes, path, name)))
-			return true;
-	}
-	return false;
+	try_path(search, mem_format("%.*s/%s", folder_bytes, path, name));
+	try_path(search, mem_format("%.*s/.debug/%s", folder_bytes, path, name));
+	for (const char *const *root = search->query->roots; *root; root++)
+		try_path(search, mem_format("%s%.*s/%s", *root, folder_bytes, path, name));
 }
 
 bool debug_file_open(const struct debug_file_query *query, struct debug_file *out)
 {
 	*out = (struct debug_file){0};
-	struct search search = {.query = query, .out = out};
-	return search_by_build_id(&search) || search_by_link(&search);
+	struct search search = {.query = query, .out = out, .best = SYMBOL_QUALITY_DYNSYM};
+	search_by_build_id(&search);
+	if (!is_over(&search))
+		search_by_link(&search);
+	return out->is_open;
+}
+
+bool debug_file_offer(struct debug_file *file, const struct elf_image *binary, int fd,
+		      const char *path)
+{
+	const struct debug_file_query query = {.image = binary};
+	struct search search = {
+		.query = &query,
+		.out = file,
+		.is_by_build_id = true,
+		.best = file->is_open ? symbol_supply_quality_of(&file->image)
+				      : SYMBOL_QUALITY_DYNSYM,
+	};
+	const char *why_not = consider(&search, &fd, path);
+	if (fd >= 0)
+		close(fd);
+	if (file->n_places < DEBUG_FILE_MAX_PLACES)
+		file->places[file->n_places++] =
+			mem_format("%s: %s", path, why_not ? why_not : "found");
+	return !why_not;
+}
+
+/* Path, 0, build-id. */
+bool debug_file_alternate(const struct elf_image *image, struct debug_alternate *out)
+{
+	const struct elf_section *section = elf_image_find(image, ".gnu_debugaltlink");
+	if (!section)
+		return false;
+	struct cursor c = elf_image_section(image, section);
+	out->path = cursor_string(&c, PATH_MAX);
+	size_t n = cursor_left(&c);
+	const uint8_t *bytes = n <= BUILD_ID_MAX_BYTES ? cursor_bytes(&c, n) : NULL;
+	if (!cursor_is_ok(&c) || !bytes)
+		return false;
+	out->id = build_id_make(bytes, n);
+	return build_id_is_set(&out->id);
 }
 
 void debug_file_release(struct debug_file *file)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The separate debug file of a stripped binary. Places, in this order; each debug root R (default
- * /usr/lib/debug) in the configured order; each place first under the target's own root
- * (/proc/PID/root, or the sysroot), then on this host:
+ * /usr/lib/debug) in the configured order; each place but those of caches first under the target's
+ * own root (/proc/PID/root, or the sysroot), then on this host:
  *
- *   1. R/.build-id/ab/cdef….debug	the build-id must be the binary's
- *   2. R/ab/cdef…/debuginfo		likewise (layout of symbol servers)
- *   3. FOLDER/LINK			LINK from .gnu_debuglink, FOLDER that of the binary;
- *   4. FOLDER/.debug/LINK		the build-ids must be equal, and where one of the two
- *   5. R/FOLDER/LINK			has none, the CRC-32 of the whole file that of the link
+ *   1. by build-id, see file_places.h	the build-id must be the binary's
+ *   2. FOLDER/LINK			LINK from .gnu_debuglink, FOLDER that of the binary;
+ *   3. FOLDER/.debug/LINK		the build-ids must be equal, and where one of the two
+ *   4. R/FOLDER/LINK			has none, the CRC-32 of the whole file that of the link
+ *
+ * The first file with DWARF ends the search; one with a symbol table alone is used when there is no
+ * better one.
  */
 #pragma once
 
@@ -18,6 +20,7 @@
 
 #include "base/file.h"
 #include "symcache/elf_image.h"
+#include "symcache/file_places.h"
 
 enum {
 	DEBUG_FILE_MAX_PLACES = 64,
@@ -27,10 +30,11 @@ enum {
 #define DEBUG_FILE_MAX_BYTES ((size_t)16 << 30)
 
 struct debug_file_query {
-	const struct elf_image *image; /* the stripped binary */
-	const char *path;	       /* its path within target_root; NULL = unknown */
-	const char *target_root;       /* NULL = this host's */
-	const char *const *roots;      /* NULL-terminated */
+	const struct elf_image *image;	  /* the stripped binary */
+	const char *path;		  /* its path within target_root; NULL = unknown */
+	const char *target_root;	  /* NULL = this host's */
+	const char *const *roots;	  /* NULL-terminated */
+	const struct file_places *places; /* caches; NULL = none */
 };
 
 struct debug_file {
@@ -39,7 +43,7 @@ struct debug_file {
 	bool is_open;
 	int fd;	    /* only when open */
 	char *path; /* of the file in use, within its root */
-	/* Each place looked at, with what was found there; the last one is the file in use. */
+	/* Each place looked at, with what was found there. */
 	char *places[DEBUG_FILE_MAX_PLACES];
 	size_t n_places;
 };
@@ -47,5 +51,19 @@ struct debug_file {
 /* Whether one was found. The places are recorded either way; close in both cases. */
 bool debug_file_open(const struct debug_file_query *query, struct debug_file *out);
 void debug_file_close(struct debug_file *file);
+/*
+ * Another file that may be the debug file of that binary, found by its build-id. Takes fd. True
+ * when it is, and better than the one there, which it replaces.
+ */
+bool debug_file_offer(struct debug_file *file, const struct elf_image *binary, int fd,
+		      const char *path);
+
+/* The file that dwz moved shared debug information to, as .gnu_debugaltlink names it. */
+struct debug_alternate {
+	const char *path; /* in the image */
+	struct build_id id;
+};
+/* False when there is none. */
+bool debug_file_alternate(const struct elf_image *image, struct debug_alternate *out);
 /* Closes the file and keeps the places. */
 void debug_file_release(struct debug_file *file);

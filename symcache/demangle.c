@@ -6,6 +6,7 @@
 #include <demangle.h>
 #include <setjmp.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PLT_SUFFIX "@plt"
@@ -35,7 +36,7 @@ static void append_output(const char *text, size_t n, void *opaque)
 
 static bool is_mangled(const char *name)
 {
-	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
 static int run_demangler(const char *name, enum symcache_demangle mode,
@@ -51,10 +52,55 @@ static int run_demangler(const char *name, enum symcache_demangle mode,
 							    append_output, output);
 }
 
+/*
+ * Where the parameters of "a.f!(int).g(char) const" begin, else the text's end. Quoted arguments of
+ * templates may hold anything, so names with them are left alone.
+ */
+static size_t find_d_parameters(const char *text)
+{
+	size_t n = strlen(text);
+	const char *close = strrchr(text, ')');
+	if (!close || close[1 + strspn(close + 1, "abcdefghijklmnopqrstuvwxyz ")] ||
+	    strpbrk(text, "\"'`"))
+		return n;
+	int depth = 0;
+	for (const char *c = close; c > text; c--) {
+		depth += (*c == ')') - (*c == '(');
+		if (!depth)
+			return c[-1] == '!' ? n : (size_t)(c - text);
+	}
+	return n;
+}
+
+/* _D and the length of a name (dlang.org, "Name Mangling"); _Dmain. */
+static bool demangle_d(const char *name, enum symcache_demangle mode, struct demangled *out,
+		       size_t *n_out)
+{
+	unsigned n_references = 0;
+	for (const char *c = name; (c = strchr(c, 'Q')); c++)
+		n_references++;
+	if (n_references > DEMANGLE_MAX_D_REFERENCES || strlen(name) > DEMANGLE_MAX_D_NAME_BYTES)
+		return false;
+	char *text = dlang_demangle(name, 0);
+	if (!text)
+		return false;
+	size_t n = mode == SYMCACHE_DEMANGLE_FULL ? strlen(text) : find_d_parameters(text);
+	bool has_room = n && n < sizeof(out->text);
+	if (has_room) {
+		memcpy(out->text, text, n);
+		out->text[n] = 0;
+		*n_out = n;
+	}
+	free(text); /* libiberty's */
+	return has_room;
+}
+
 static bool demangle_plain(const char *name, enum symcache_demangle mode, struct demangled *out,
 			   size_t *n_out)
 {
 	struct demangle_output output = {.out = out};
+	if (name[1] == 'D')
+		return demangle_d(name, mode, out, n_out);
 	if (setjmp(output.is_full))
 		return false;
 	if (!run_demangler(name, mode, &output) || !output.n)

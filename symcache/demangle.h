@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Display names of C++ (Itanium ABI) and Rust (legacy and v0) functions. What is not mangled, too
- * long or too costly stays as it is.
+ * Display names of C++ (Itanium ABI), Rust (legacy and v0) and D functions. What is not mangled,
+ * too long or too costly stays as it is, and so do names of Swift.
  *
  *            _Z3maxIiET_S0_S0_       _ZN3Foo3barEi.cold           _ZN3std4main17h0123456789abcdefE
  *   NORMAL   max<int>                Foo::bar                     std::main
@@ -23,6 +23,9 @@ enum {
 	 * here. */
 	DEMANGLE_MAX_NAME_BYTES = 2048,
 	DEMANGLE_MAX_OUTPUT_BYTES = 4096,
+	/* libiberty's D demangler makes its output whole, and each back reference can double it. */
+	DEMANGLE_MAX_D_NAME_BYTES = 1024,
+	DEMANGLE_MAX_D_REFERENCES = 14,
 };
 
 struct demangled {

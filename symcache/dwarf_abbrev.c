@@ -173,13 +173,16 @@ static int slot_of(const struct dwarf_abbrev *abbrev, uint64_t attribute)
 	}
 }
 
+static void grow_steps(struct dwarf_abbrev_table *table)
+{
+	table->steps_capacity += table->steps_capacity / 2 + 256;
+	table->steps = mem_realloc(table->steps, table->steps_capacity, sizeof(*table->steps));
+}
+
 static void add_step(struct dwarf_abbrev_table *table, struct dwarf_step step)
 {
-	if (table->n_steps == table->steps_capacity) {
-		table->steps_capacity += table->steps_capacity / 2 + 256;
-		table->steps =
-			mem_realloc(table->steps, table->steps_capacity, sizeof(*table->steps));
-	}
+	if (table->n_steps == table->steps_capacity)
+		grow_steps(table);
 	table->steps[table->n_steps++] = step;
 }
 
@@ -261,6 +264,8 @@ bool dwarf_abbrev_read(struct dwarf_abbrev_table *table, struct cursor c,
 		       const struct dwarf_shape *shape)
 {
 	*table = (struct dwarf_abbrev_table){.is_dense = true};
+	/* Also for declarations without any: who walks them has a place to begin. */
+	grow_steps(table);
 	const uint8_t *begin = c.next;
 	if (!read_declarations(table, &c, shape)) {
 		dwarf_abbrev_fini(table);

@@ -164,7 +164,11 @@ static bool follow(struct source *source, struct place *place, uint64_t form, ui
 	case DW_FORM_ref_udata:
 		break;
 	case DW_FORM_ref_addr:
-		if (!is_within(place->unit, value))
+		/* It counts from what the unit's own .dwo file had, which is its part of a package;
+		 * where units of one file were told apart, the others cannot be found any more. */
+		if (place->reader == &source->package)
+			value += place->reader->info.parts.info;
+		else if (!is_within(place->unit, value))
 			place->unit = dwarf_info_find_unit(&place->reader->info, value);
 		break;
 	case DW_FORM_GNU_ref_alt:

@@ -267,6 +267,19 @@ struct cursor elf_image_section(const struct elf_image *image, const struct elf_
 	return file_span(image, section->file_offset, section->size);
 }
 
+struct cursor elf_image_at(const struct elf_image *image, uint64_t svma)
+{
+	for (uint32_t i = 0; i < image->n_segments; i++) {
+		const struct load_segment *segment = &image->segments[i];
+		uint64_t skipped = svma - segment->svma;
+		if (svma >= segment->svma && skipped < segment->file_bytes &&
+		    segment->file_offset <= UINT64_MAX - skipped)
+			return file_span(image, segment->file_offset + skipped,
+					 segment->file_bytes - skipped);
+	}
+	return file_span(image, 0, 0);
+}
+
 const struct elf_section *elf_image_find(const struct elf_image *image, const char *name)
 {
 	if (!image->name_section)

@@ -49,6 +49,8 @@ void elf_image_fini(struct elf_image *image);
 
 /* The section's bytes in the file; empty for SHT_NOBITS and for what lies past the file's end. */
 struct cursor elf_image_section(const struct elf_image *image, const struct elf_section *section);
+/* The file's bytes that are loaded at svma and behind it; empty where none are. */
+struct cursor elf_image_at(const struct elf_image *image, uint64_t svma);
 /* NULL when there is no section of that name (or type). */
 const struct elf_section *elf_image_find(const struct elf_image *image, const char *name);
 const struct elf_section *elf_image_find_type(const struct elf_image *image, uint32_t type);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "symcache/symtab_source.h"
 
 #define LOG_AREA "symcache"
@@ -35,6 +36,7 @@ void kernel_names_fini(struct kernel_names *names)
 		kallsyms_fini(&names->kallsyms);
 	close_vmlinux(names);
 	symbol_texts_fini(&names->kallsyms_texts);
+	mem_free(names->fetched);
 	*names = (struct kernel_names){0};
 }
 
@@ -92,8 +94,8 @@ static bool select_kallsyms(struct kernel_names *names, const struct kernel_quer
 	return true;
 }
 
-static bool select_vmlinux(struct kernel_names *names, const struct symcache_config *config,
-			   const struct kernel_query *query, const struct build_id *build_id)
+static bool open_vmlinux(struct kernel_names *names, const struct symcache_config *config,
+			 const struct kernel_query *query, const struct build_id *build_id)
 {
 	struct vmlinux_query vmlinux_query = {
 		.build_id = *build_id,
@@ -101,16 +103,38 @@ static bool select_vmlinux(struct kernel_names *names, const struct symcache_con
 		.path = config->vmlinux,
 		.sysroot = config->sysroot,
 		.roots = config->debug_roots,
+		.places = config->places,
+		.fetched = names->fetched,
 	};
 	if (names->has_vmlinux && !build_id_equal(&names->vmlinux.image.build_id, build_id))
 		close_vmlinux(names);
 	if (!names->has_vmlinux)
 		names->has_vmlinux = vmlinux_source_open(&vmlinux_query, &names->vmlinux);
+	return names->has_vmlinux;
+}
+
+static bool select_vmlinux(struct kernel_names *names, const struct symcache_config *config,
+			   const struct kernel_query *query, const struct build_id *build_id)
+{
+	bool is_open = open_vmlinux(names, config, query, build_id);
 	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
 	uint64_t start;
 	names->uses_kallsyms = false;
-	return names->has_vmlinux && symtab_source_value(&names->vmlinux.image, symbol, &start) &&
+	return is_open && symtab_source_value(&names->vmlinux.image, symbol, &start) &&
 	       relocate(names, query, start);
+}
+
+/* Lines for what kallsyms names, when a vmlinux of that very kernel has them. */
+static void select_lines(struct kernel_names *names, const struct symcache_config *config,
+			 const struct kernel_query *query, const struct build_id *build_id)
+{
+	uint64_t text;
+	names->has_lines =
+		names->kallsyms.text && open_vmlinux(names, config, query, build_id) &&
+		symbol_supply_quality_of(&names->vmlinux.image) == SYMBOL_QUALITY_DWARF &&
+		symtab_source_value(&names->vmlinux.image, "_text", &text);
+	if (names->has_lines)
+		names->lines_offset = text - names->kallsyms.text;
 }
 
 void kernel_names_select(struct kernel_names *names, const struct symcache_config *config,
@@ -127,14 +151,20 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 		read_kallsyms(names, config->kallsyms ? config->kallsyms : "/proc/kallsyms");
 	bool may_use_kallsyms =
 		is_host || config->kallsyms || (may_be_host && is_where_it_lay(names, query));
-	names->reason = SYMBOL_FOUND;
-	if (may_use_kallsyms && select_kallsyms(names, query, config->kallsyms))
-		return;
 	const struct build_id *wanted = &query->build_id;
-	if (query->is_this_host && !build_id_is_set(wanted))
+	if ((query->is_this_host || may_be_host) && !build_id_is_set(wanted))
 		wanted = &host;
+	names->reason = SYMBOL_FOUND;
+	names->lacking = (struct build_id){0};
+	if (may_use_kallsyms && select_kallsyms(names, query, config->kallsyms)) {
+		select_lines(names, config, query, wanted);
+		return;
+	}
+	wanted = query->is_this_host ? wanted : &query->build_id;
 	if (select_vmlinux(names, config, query, wanted))
 		return;
+	if (!names->has_vmlinux && !config->vmlinux)
+		names->lacking = *wanted;
 	if (!may_use_kallsyms)
 		names->reason = SYMBOL_OTHER_KERNEL;
 	else if (names->has_kallsyms && (names->kallsyms.is_hidden || !query->text_start))
@@ -143,22 +173,10 @@ void kernel_names_select(struct kernel_names *names, const struct symcache_confi
 		names->reason = SYMBOL_NO_FILE;
 }
 
-static void resolve_kallsyms(struct kernel_names *names, uint64_t address,
-			     struct symbol_result *out, const char **module_name_out)
+void kernel_names_set_fetched(struct kernel_names *names, const char *path)
 {
-	struct kallsyms_hit hit;
-	/* BPF programs come and go, those of now say nothing about a recording; and modules do not
-	 * move by what the kernel moved. */
-	if (!kallsyms_find(&names->kallsyms, address, &hit) ||
-	    (!names->trusts_bpf && strcmp(hit.module, "bpf") == 0) ||
-	    (names->offset && *hit.module))
-		return;
-	*module_name_out = hit.module;
-	const struct symbol_text *text = symbol_texts_find(&names->kallsyms_texts, hit.key);
-	if (!text)
-		text = symbol_texts_add(&names->kallsyms_texts, hit.key, hit.name, strlen(hit.name),
-					"");
-	symbol_text_set(out, text, hit.is_folded);
+	mem_free(names->fetched);
+	names->fetched = mem_copy_string(path);
 }
 
 static void ask_for_symbols(struct kernel_names *names)
@@ -181,6 +199,36 @@ static void ask_for_symbols(struct kernel_names *names)
 	symbol_supply_wait(names->supply);
 }
 
+/* False when the vmlinux has no name there. */
+static bool look_up_vmlinux(struct kernel_names *names, uint64_t address, struct symbol_result *out)
+{
+	if (!names->are_symbols_asked)
+		ask_for_symbols(names);
+	struct symbol_file *file = names->vmlinux_symbols.file;
+	return file && symbol_file_lookup(file, address, out);
+}
+
+static void resolve_kallsyms(struct kernel_names *names, uint64_t address,
+			     struct symbol_result *out, const char **module_name_out)
+{
+	struct kallsyms_hit hit;
+	/* BPF programs come and go, those of now say nothing about a recording; and modules do not
+	 * move by what the kernel moved. */
+	if (!kallsyms_find(&names->kallsyms, address, &hit) ||
+	    (!names->trusts_bpf && strcmp(hit.module, "bpf") == 0) ||
+	    (names->offset && *hit.module))
+		return;
+	*module_name_out = hit.module;
+	if (names->has_lines && !*hit.module &&
+	    look_up_vmlinux(names, address + names->lines_offset, out))
+		return;
+	const struct symbol_text *text = symbol_texts_find(&names->kallsyms_texts, hit.key);
+	if (!text)
+		text = symbol_texts_add(&names->kallsyms_texts, hit.key, hit.name, strlen(hit.name),
+					"");
+	symbol_text_set(out, text, hit.is_folded);
+}
+
 void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct symbol_result *out,
 			  const char **module_name_out)
 {
@@ -196,11 +244,7 @@ void kernel_names_resolve(struct kernel_names *names, uint64_t vaddr, struct sym
 		resolve_kallsyms(names, address, out, module_name_out);
 		return;
 	}
-	if (!names->are_symbols_asked)
-		ask_for_symbols(names);
-	if (names->vmlinux_symbols.file)
-		(void)symbol_file_lookup(names->vmlinux_symbols.file, address, out);
-	else
+	if (!look_up_vmlinux(names, address, out) && !names->vmlinux_symbols.file)
 		out->reason = SYMBOL_FAILED;
 }
 

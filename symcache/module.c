@@ -18,6 +18,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "symcache/content_id.h"
+#include "symcache/file_places.h"
+#include "symcache/mini_debug.h"
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
 
@@ -34,6 +36,7 @@ struct candidate {
 	const char *root; /* as for path_open */
 	const char *path;
 	bool is_process_link; /* map_files or exe: what the process has, whatever its path */
+	const struct file_place *place; /* where it was looked for by build-id; NULL = by path */
 };
 
 struct opening {
@@ -115,7 +118,7 @@ static enum module_state judge_inode(int fd, const struct module_query *query)
 		       minor(st.st_dev) == query->device_minor &&
 		       !has_other_generation(fd, query->inode_generation) &&
 		       !is_younger(&st, query->recorded_at_ns);
-	return is_same ? MODULE_OK : MODULE_REPLACED;
+	return is_same ? MODULE_OK : MODULE_OTHER_FILE;
 }
 
 static bool link_reads(const char *link, const char *path)
@@ -135,7 +138,7 @@ static enum module_state judge(const struct opening *opening, const struct candi
 {
 	const struct module_query *query = opening->query;
 	if (build_id_is_set(&query->build_id))
-		return build_id_equal(&query->build_id, found) ? MODULE_OK : MODULE_REPLACED;
+		return build_id_equal(&query->build_id, found) ? MODULE_OK : MODULE_OTHER_FILE;
 	if (query->has_inode) {
 		enum module_state state = judge_inode(fd, query);
 		if (state != MODULE_OK && opening->config->trust_paths)
@@ -173,13 +176,12 @@ static bool is_unchanged(const struct module *module)
 	return true;
 }
 
-static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
+/* Takes fd, of the file at the candidate's place. */
+static enum module_state take_file(struct opening *opening, const struct candidate *candidate,
+				   int taken)
 {
 	struct module *module = opening->module;
-	CLEANUP(cleanup_fd) int fd = -1;
-	int errno_value = path_open(candidate->root, candidate->path, &fd);
-	if (errno_value)
-		return state_of_errno(errno_value);
+	CLEANUP(cleanup_fd) int fd = taken;
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return MODULE_NOT_FOUND;
@@ -210,6 +212,19 @@ static enum module_state try_candidate(struct opening *opening, const struct can
 	error_free(err);
 	file_map_close(&map);
 	return state;
+}
+
+static enum module_state try_candidate(struct opening *opening, const struct candidate *candidate)
+{
+	CLEANUP(cleanup_fd) int fd = -1;
+	int errno_value = path_open(candidate->root, candidate->path, &fd);
+	if (errno_value)
+		return state_of_errno(errno_value);
+	if (candidate->place && !file_places_may_use(candidate->place, fd))
+		return MODULE_DENIED;
+	int taken = fd;
+	fd = -1;
+	return take_file(opening, candidate, taken);
 }
 
 /* Keeps the best state so far; true when the search is over. */
@@ -255,6 +270,25 @@ static bool is_file_path(const char *path)
 	return true;
 }
 
+/* What was found on the way stands, unless one of these is the file. */
+static void open_by_build_id(struct opening *opening)
+{
+	struct module *module = opening->module;
+	const struct symcache_config *config = opening->config;
+	enum module_state state = module->state;
+	struct file_place_list list;
+	file_places_list(config->places, config->debug_roots, &module->build_id, true, &list);
+	for (size_t i = 0; i < list.n && !module->has_image; i++) {
+		const struct file_place *place = &list.items[i];
+		const struct candidate candidate = {.path = place->path, .place = place};
+		module->state = MODULE_NOT_FOUND;
+		(void)try_next(opening, &candidate);
+	}
+	file_place_list_fini(&list);
+	if (!module->has_image)
+		module->state = state;
+}
+
 static void open_file(struct opening *opening)
 {
 	struct module *module = opening->module;
@@ -264,12 +298,16 @@ static void open_file(struct opening *opening)
 	module->state = MODULE_NOT_FOUND;
 	if (config->is_live && may_be_mapped && open_through_process(opening))
 		return;
-	if (!is_file) {
+	bool has_id = build_id_is_set(&module->build_id);
+	if (!is_file && (*module->path || !has_id)) {
 		module->state = MODULE_NO_FILE;
 		return;
 	}
-	struct candidate here = {.root = config->sysroot, .path = module->path};
-	(void)try_next(opening, &here);
+	const struct candidate here = {.root = config->sysroot, .path = module->path};
+	if (is_file && try_next(opening, &here))
+		return;
+	if (has_id)
+		open_by_build_id(opening);
 }
 
 static void open_vdso(struct opening *opening)
@@ -327,6 +365,22 @@ static void unmap_file(struct module *module)
 	module->image.name_section = 0;
 }
 
+bool module_is_foreign(const struct module *module)
+{
+	return module->owner != 0 && module->owner != geteuid();
+}
+
+bool module_is_same_binary(const struct module *a, const struct module *b)
+{
+	if (!module_is_foreign(a) && !module_is_foreign(b))
+		return true;
+	if (a->stamp.inode == b->stamp.inode && a->stamp.device == b->stamp.device)
+		return true;
+	/* What was dropped to save mappings cannot be compared, and stays by itself. */
+	return a->image.data && b->image.data && a->image.size == b->image.size &&
+	       memcmp(a->image.data, b->image.data, a->image.size) == 0;
+}
+
 void module_drop_file(struct module *module)
 {
 	unmap_file(module);
@@ -339,8 +393,11 @@ void module_free(struct module *module)
 		return;
 	module_drop_file(module);
 	symbol_outcome_fini(&module->symbols);
-	debug_file_close(&module->debug);
+	if (module->debug)
+		debug_file_close(module->debug);
+	mem_free(module->debug);
 	elf_image_fini(&module->image);
+	mem_free(module->fetch);
 	mem_free(module->opened_path);
 	mem_free(module->path);
 	mem_free(module);
@@ -408,9 +465,11 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		.path = module->path,
 		.target_root = target_root,
 		.roots = config->debug_roots,
+		.places = config->places,
 	};
+	module->debug = mem_zalloc(1, sizeof(*module->debug));
 	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
-		(void)debug_file_open(&query, &module->debug);
+		(void)debug_file_open(&query, module->debug);
 }
 
 /* Eight bytes of a hash behind an id: the same binary in that respect only. */
@@ -433,81 +492,165 @@ static struct build_id file_id(const struct module *module)
 {
 	const struct elf_image *image = &module->image;
 	struct build_id id = build_id_is_set(&image->build_id) ? image->build_id : module->build_id;
-	bool is_foreign = module->owner != 0 && module->owner != geteuid();
-	return is_foreign ? extend_id(id, image->data, image->size) : id;
+	return module_is_foreign(module) ? extend_id(id, image->data, image->size) : id;
 }
 
 /*
  * A linker's build-id covers code, data, dynamic names and debug sections, but not .symtab: two
  * binaries that differ in the names of static functions alone share it. So symbols that come from
- * there are known by the build-id with a hash of their names behind.
+ * there are known by the build-id with a hash of their names behind; likewise .gnu_debugdata, which
+ * is put in after the link.
  */
 static struct build_id symtab_id(const struct module *module)
 {
 	struct build_id id = file_id(module);
 	const struct elf_image *image = &module->image;
 	const struct elf_section *table = elf_image_find_type(image, SHT_SYMTAB);
-	if (!table && module->debug.is_open) {
-		image = &module->debug.image;
+	if (!table && module->debug->is_open) {
+		image = &module->debug->image;
 		table = elf_image_find_type(image, SHT_SYMTAB);
 	}
-	if (id.kind != BUILD_ID_GNU || !table || table->link >= image->n_sections)
+	const struct elf_section *hashed =
+		table && table->link < image->n_sections ? &image->sections[table->link] : NULL;
+	if (!table) {
+		image = &module->image;
+		hashed = mini_debug_find(image);
+	}
+	if (id.kind != BUILD_ID_GNU || !hashed)
 		return id;
-	struct cursor names = elf_image_section(image, &image->sections[table->link]);
+	struct cursor names = elf_image_section(image, hashed);
 	return extend_id(id, names.next, cursor_left(&names));
 }
 
-static void build_symbols(struct module *module, const struct symcache_config *config,
-			  struct symbol_supply *supply, const char *target_root,
-			  enum symbol_quality quality)
+enum { PROCESS_ROOT_BYTES = 64 };
+
+/* Where the target's own paths begin; NULL = where ours do. */
+static const char *target_root_of(const struct module *module, const struct symcache_config *config,
+				  char process_root[PROCESS_ROOT_BYTES])
 {
+	if (!config->is_live || module->pid <= 0)
+		return config->sysroot;
+	snprintf(process_root, PROCESS_ROOT_BYTES, "/proc/%d/root", module->pid);
+	return process_root;
+}
+
+static struct side_file_places side_places(const struct module *module,
+					   const struct symcache_config *config,
+					   const char *target_root)
+{
+	return (struct side_file_places){
+		.binary_path = module->path,
+		.debug_path = module->debug->is_open ? module->debug->path : NULL,
+		.target_root = target_root,
+		.roots = config->debug_roots,
+		.caches = config->places,
+		.owner = module->owner,
+	};
+}
+
+static void build_symbols(struct module *module, const struct symcache_config *config,
+			  struct symbol_supply *supply, enum symbol_quality quality)
+{
+	char process_root[PROCESS_ROOT_BYTES];
 	struct symbol_order order = {
 		.id = module->symbols_id,
 		.quality = quality,
 		.binary_fd = open_binary(module),
 		.debug_fd = -1,
-		.places = {.binary_path = module->path,
-			   .debug_path = module->debug.is_open ? module->debug.path : NULL,
-			   .target_root = target_root,
-			   .roots = config->debug_roots,
-			   .owner = module->owner},
+		.places = side_places(module, config, target_root_of(module, config, process_root)),
 	};
 	if (order.binary_fd < 0) {
 		module->symbols.failure = mem_copy_string("the file cannot be opened again");
 		return;
 	}
-	if (module->debug.is_open)
-		order.debug_fd = fcntl(module->debug.fd, F_DUPFD_CLOEXEC, 0);
+	if (module->debug->is_open)
+		order.debug_fd = fcntl(module->debug->fd, F_DUPFD_CLOEXEC, 0);
 	symbol_supply_build(supply, &order, &module->symbols);
+}
+
+bool module_seek(struct module *module, const struct symcache_config *config,
+		 struct symbol_supply *supply)
+{
+	if (module->is_asked || !module->has_image || config->no_symbols)
+		return false;
+	module->is_asked = true;
+	module->symbols_id = file_id(module);
+	if (check_lost(module) ||
+	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
+		return false;
+	char process_root[PROCESS_ROOT_BYTES];
+	find_debug_file(module, config, target_root_of(module, config, process_root));
+	return true;
+}
+
+enum symbol_quality module_quality(const struct module *module)
+{
+	enum symbol_quality quality = symbol_supply_quality_of(&module->image);
+	if (!module->debug->is_open)
+		return quality;
+	enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug->image);
+	return of_debug > quality ? of_debug : quality;
+}
+
+void module_offer_debug_file(struct module *module, int fd, const char *path)
+{
+	(void)debug_file_offer(module->debug, &module->image, fd, path);
+}
+
+bool module_lacks_alternate(struct module *module, const struct symcache_config *config,
+			    struct build_id *id_out)
+{
+	if (check_lost(module))
+		return false;
+	char process_root[PROCESS_ROOT_BYTES];
+	struct debug_alternate alternate;
+	const struct elf_image *image =
+		module->debug->is_open ? &module->debug->image : &module->image;
+	if (!debug_file_alternate(image, &alternate))
+		return false;
+	const struct side_file_places places =
+		side_places(module, config, target_root_of(module, config, process_root));
+	const struct builder_wish wish = {.kind = BUILDER_WISH_ALTERNATE,
+					  .id = alternate.id,
+					  .folder = "",
+					  .name = alternate.path};
+	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish);
+	*id_out = alternate.id;
+	return fd < 0;
+}
+
+void module_build(struct module *module, const struct symcache_config *config,
+		  struct symbol_supply *supply)
+{
+	/* Time may have passed since it was looked for, and the file may have been cut. */
+	if (!check_lost(module)) {
+		enum symbol_quality quality = module_quality(module);
+		if (quality == SYMBOL_QUALITY_SYMTAB)
+			module->symbols_id = symtab_id(module);
+		if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
+			build_symbols(module, config, supply, quality);
+	}
+	debug_file_release(module->debug);
 }
 
 void module_ask(struct module *module, const struct symcache_config *config,
 		struct symbol_supply *supply)
 {
-	if (module->is_asked || !module->has_image || config->no_symbols)
-		return;
-	module->is_asked = true;
-	module->symbols_id = file_id(module);
-	if (check_lost(module) ||
-	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
-		return;
-	char process_root[64];
-	const char *target_root = config->sysroot;
-	if (config->is_live && module->pid > 0) {
-		snprintf(process_root, sizeof(process_root), "/proc/%d/root", module->pid);
-		target_root = process_root;
-	}
-	find_debug_file(module, config, target_root);
-	enum symbol_quality quality = symbol_supply_quality_of(&module->image);
-	if (module->debug.is_open) {
-		enum symbol_quality of_debug = symbol_supply_quality_of(&module->debug.image);
-		quality = of_debug > quality ? of_debug : quality;
-	}
-	if (quality == SYMBOL_QUALITY_SYMTAB)
-		module->symbols_id = symtab_id(module);
-	if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
-		build_symbols(module, config, supply, target_root, quality);
-	debug_file_release(&module->debug);
+	if (module_seek(module, config, supply))
+		module_build(module, config, supply);
+}
+
+bool module_adopt_file(struct module *module, int fd, const char *path)
+{
+	const struct symcache_config config = {0};
+	const struct module_query query = {.path = path, .build_id = module->build_id};
+	struct opening opening = {.config = &config, .query = &query, .module = module};
+	const struct candidate candidate = {.path = path};
+	enum module_state state = take_file(&opening, &candidate, fd);
+	if (!module->has_image)
+		return false;
+	module->state = state;
+	return true;
 }
 
 void module_resolve(struct module *module, const struct symcache_config *config,

@@ -10,6 +10,8 @@
  *   - it has device and inode: the file's are equal, and its generation where both are known;
  *   - map_files and exe without either: the link reads as the path in the record;
  *   - otherwise only with trust_paths.
+ * When there is none, and the record has a build-id, files that lie by build-id are looked for
+ * (file_places.h).
  * Names are those of the file as it was when its symbols were built. One that was written to before
  * that (cp over a library) gives none: what the mapping holds then is another build's, or nothing.
  * [vdso] is read out of this process: live, or when the build-id in the record is its own.
@@ -34,6 +36,9 @@ struct file_stamp {
 	int64_t modified_s, modified_ns;
 };
 
+/* What fetches a module's files (module_fetch.h); lives as long as the module. */
+struct module_fetch;
+
 struct module {
 	char *path;
 	enum module_state state;
@@ -50,7 +55,8 @@ struct module {
 	bool is_asked;	/* for symbols */
 	struct symbol_outcome symbols;
 	struct build_id symbols_id; /* what the store knows them by */
-	struct debug_file debug;    /* released: only its places */
+	struct debug_file *debug;   /* released: only its places; NULL before it was looked for */
+	struct module_fetch *fetch; /* NULL = nothing of it was ever fetched */
 };
 
 /* config has debug_roots filled in. Never NULL. */
@@ -58,9 +64,36 @@ struct module *module_new(const struct symcache_config *config, const struct mod
 void module_free(struct module *module);
 /* Unmaps the file but keeps segments and build-id: no more names from it. */
 void module_drop_file(struct module *module);
+/* Whether the file belongs to somebody who is neither root nor this user. */
+bool module_is_foreign(const struct module *module);
+/*
+ * Whether two open modules of one build-id are one binary. Build-ids can be forged: where a file is
+ * foreign, it is its bytes that count.
+ */
+bool module_is_same_binary(const struct module *a, const struct module *b);
 /* The path of a record without " (deleted)"; the length is returned. */
 size_t module_path_length(const char *path);
-/* Asks for the module's symbols, once; they may be pending in supply afterwards. */
+/*
+ * Asks for the module's symbols, once; they may be pending in supply afterwards. The same in two
+ * steps, between which other files may be had: module_seek looks for what is at hand, and when it
+ * says true, module_build is to follow.
+ */
+bool module_seek(struct module *module, const struct symcache_config *config,
+		 struct symbol_supply *supply) MUST_USE;
+void module_build(struct module *module, const struct symcache_config *config,
+		  struct symbol_supply *supply);
+/* After module_seek: of the best file at hand. */
+enum symbol_quality module_quality(const struct module *module);
+/* After module_seek: a debug file that was found elsewhere. Takes fd. */
+void module_offer_debug_file(struct module *module, int fd, const char *path);
+/*
+ * After module_seek: the file that dwz moved debug information to, when it is needed and not on
+ * this host.
+ */
+bool module_lacks_alternate(struct module *module, const struct symcache_config *config,
+			    struct build_id *id_out);
+/* For a module without file: takes fd when the file is of its build-id. */
+bool module_adopt_file(struct module *module, int fd, const char *path);
 void module_ask(struct module *module, const struct symcache_config *config,
 		struct symbol_supply *supply);
 /* supply is NULL with no_symbols only. */

@@ -70,6 +70,17 @@ static int try_path(const struct side_file_places *places, const struct builder_
 	return fd >= 0 ? fd : try_root(places, wish, NULL, owned);
 }
 
+static int try_cache(const struct side_file_places *places, const struct builder_wish *wish,
+		     const struct file_place *place)
+{
+	int fd = try_root(places, wish, NULL, place->path);
+	if (fd >= 0 && !file_places_may_use(place, fd)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 /* "/a/b" → 2, the length of its folder. */
 static int folder_bytes(const char *path)
 {
@@ -85,16 +96,16 @@ static const char *dwarf_path(const struct side_file_places *places)
 static int find_alternate(const struct side_file_places *places, const struct builder_wish *wish)
 {
 	int fd = -1;
-	char hex[BUILD_ID_HEX_BYTES];
-	build_id_format(&wish->id, hex);
-	for (const char *const *root = places->roots; wish->id.size >= 2 && *root && fd < 0;
-	     root++) {
-		fd = try_path(places, wish,
-			      mem_format("%s/.build-id/%.2s/%s.debug", *root, hex, hex + 2));
-		if (fd < 0)
-			fd = try_path(places, wish,
-				      mem_format("%s/%.2s/%s/debuginfo", *root, hex, hex + 2));
+	struct build_id id = wish->id;
+	struct file_place_list list;
+	id.kind = BUILD_ID_GNU;
+	file_places_list(places->caches, places->roots, &id, false, &list);
+	for (size_t i = 0; i < list.n && fd < 0; i++) {
+		const struct file_place *place = &list.items[i];
+		fd = place->is_of_cache ? try_cache(places, wish, place)
+					: try_path(places, wish, mem_copy_string(place->path));
 	}
+	file_place_list_fini(&list);
 	if (fd >= 0 || !*wish->name)
 		return fd;
 	if (*wish->name == '/')

@@ -6,8 +6,8 @@
  * this user that everybody may read.
  *
  * Places, T being the target's own root first and then this host, R each debug root:
- *   dwz alternate	R/.build-id/ab/cdef….debug, R/ab/cdef…/debuginfo, NAME (from the debug
- *file's folder when it is relative)
+ *   dwz alternate	by build-id, see file_places.h; NAME (from the debug file's folder when
+ *			it is relative)
  *   split unit		NAME, FOLDER/NAME, the last part of NAME in the binary's folder
  *   package		BINARY.dwp, DEBUG.dwp, DEBUG without ".debug" + ".dwp"
  */
@@ -17,13 +17,15 @@
 #include <sys/types.h>
 
 #include "symcache/builder_job.h"
+#include "symcache/file_places.h"
 
 struct side_file_places {
 	const char *binary_path;  /* within target_root; NULL = unknown */
 	const char *debug_path;	  /* of the file with the DWARF, likewise; NULL = the binary's */
 	const char *target_root;  /* NULL = this host's */
 	const char *const *roots; /* NULL-terminated */
-	uid_t owner;		  /* of the binary */
+	const struct file_places *caches; /* NULL = none */
+	uid_t owner;			  /* of the binary */
 };
 
 /* A descriptor that the caller closes, or -1. */

@@ -158,7 +158,7 @@ struct error *store_open(const struct store_config *config, struct store **out)
 	struct error *err = NULL;
 	if (!store->path || !*store->path)
 		err = error_new(ERROR_USAGE, "no folder for symbol files: HOME is not set");
-	else
+	else if (!config->must_exist)
 		err = make_folders(store->path);
 	if (!err) {
 		store->folder = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -385,11 +385,11 @@ static struct error *load_file(const struct store *store, const char *name,
 		return error_no_entry;
 	struct error *err = symbol_file_open_fd(fd, demangle, out);
 	if (err)
-		return error_wrap(err, "%s/%s", store->path, name);
+		return err;
 	struct symbol_file_info info = symbol_file_get_info(*out);
 	if (!build_id_equal(&info.build_id, id)) {
 		symbol_file_close(*out);
-		return error_new(ERROR_BAD_DATA, "%s/%s: of another build-id", store->path, name);
+		return error_new(ERROR_BAD_DATA, "it is of another build-id");
 	}
 	if (wall_ns(store) - used_ns(&st) >= touch_interval_ns)
 		set_used(store, fd);
@@ -407,7 +407,7 @@ struct error *store_load(struct store *store, const struct build_id *id,
 	err = load_file(store, name, id, demangle, out);
 	if (!err ||
 	    (error_get_code(err) != ERROR_BAD_DATA && error_get_code(err) != ERROR_UNSUPPORTED))
-		return err;
+		return error_wrap(err, "%s/%s", store->path, name);
 	error_free(err);
 	/* Another process may have replaced it meanwhile, so look again under the lock. */
 	CLEANUP(unlock) int lock_fd = -1;
@@ -469,7 +469,7 @@ static uint64_t disk_bytes(uint64_t size)
 }
 
 static struct error *collect(const struct store *store, const char *keep,
-			     struct store_summary *out);
+			     const struct store_listener *listener, struct store_summary *out);
 
 /* Under the lock. */
 static struct error *publish(struct store *store, const struct build_id *id, const void *bytes,
@@ -501,7 +501,7 @@ static struct error *publish(struct store *store, const struct build_id *id, con
 		error_free(remove_name(store, failure));
 	}
 	struct store_summary summary;
-	return is_better ? collect(store, name, &summary) : NULL;
+	return is_better ? collect(store, name, NULL, &summary) : NULL;
 }
 
 struct error *store_publish(struct store *store, const struct build_id *id, const void *bytes,
@@ -556,7 +556,7 @@ struct error *store_fail(struct store *store, const struct build_id *id, enum sy
 	make_name(id, failure_suffix, name);
 	err = replace_file(store, name, text, (size_t)n);
 	struct store_summary summary;
-	return err ? err : collect(store, name, &summary);
+	return err ? err : collect(store, name, NULL, &summary);
 }
 
 struct error *store_remove(struct store *store, const struct build_id *id)
@@ -688,6 +688,16 @@ static bool is_expired(const struct store *store, const struct listed *item)
 	return !read_failure(store, item->name, &entry) || entry.failure_end_ns <= wall_ns(store);
 }
 
+/* NULL when it stays. */
+static const char *reason_to_go(const struct store *store, const struct listed *item)
+{
+	if (!item->is_ours)
+		return "left over by a process that was killed";
+	if (!item->is_trusted)
+		return "it is no plain file of this user alone";
+	return is_expired(store, item) ? "its time is over" : NULL;
+}
+
 static void count_item(struct store_summary *summary, const struct listed *item, int sign)
 {
 	uint64_t one = (uint64_t)(int64_t)sign;
@@ -695,8 +705,8 @@ static void count_item(struct store_summary *summary, const struct listed *item,
 	summary->bytes += one * item->bytes;
 }
 
-static void remove_item(const struct store *store, const struct listed *item,
-			struct store_summary *summary)
+static void remove_item(const struct store *store, const struct listed *item, const char *reason,
+			const struct store_listener *listener, struct store_summary *summary)
 {
 	struct error *err = remove_name(store, item->name);
 	if (err) {
@@ -705,10 +715,13 @@ static void remove_item(const struct store *store, const struct listed *item,
 	}
 	summary->n_removed++;
 	summary->removed_bytes += item->bytes;
+	if (listener)
+		listener->removed(listener->context, item->name, reason);
 }
 
 /* Under the lock. keep: a name that stays, NULL = none. */
-static struct error *collect(const struct store *store, const char *keep, struct store_summary *out)
+static struct error *collect(const struct store *store, const char *keep,
+			     const struct store_listener *listener, struct store_summary *out)
 {
 	struct listing listing;
 	struct error *err = list_folder(store, &listing);
@@ -716,8 +729,9 @@ static struct error *collect(const struct store *store, const char *keep, struct
 	sort_listing(&listing, compare_use);
 	for (size_t i = 0; i < listing.n; i++) {
 		struct listed *item = &listing.items[i];
-		if (!item->is_ours || !item->is_trusted || is_expired(store, item)) {
-			remove_item(store, item, out);
+		const char *reason = reason_to_go(store, item);
+		if (reason) {
+			remove_item(store, item, reason, listener, out);
 			item->name[0] = 0;
 		} else {
 			count_item(out, item, 1);
@@ -730,20 +744,22 @@ static struct error *collect(const struct store *store, const char *keep, struct
 		if (!item->name[0] || (keep && strcmp(item->name, keep) == 0))
 			continue;
 		count_item(out, item, -1);
-		remove_item(store, item, out);
+		remove_item(store, item, "the store was over its bound", listener, out);
 	}
 	mem_free(listing.items);
 	return err;
 }
 
-struct error *store_collect(struct store *store, struct store_summary *out)
+struct error *store_collect(struct store *store, const struct store_listener *listener,
+			    struct store_summary *out)
 {
 	CLEANUP(unlock) int lock_fd = -1;
 	struct error *err = lock(store, &lock_fd);
-	return err ? err : collect(store, NULL, out);
+	return err ? err : collect(store, NULL, listener, out);
 }
 
-static bool is_whole(const struct store *store, const struct listed *item)
+/* What is wrong with a symbol file, NULL if nothing. */
+static struct error *check_whole(const struct store *store, const struct listed *item)
 {
 	struct symbol_file *file = NULL;
 	struct error *err =
@@ -752,12 +768,11 @@ static bool is_whole(const struct store *store, const struct listed *item)
 		err = symbol_file_verify(file);
 		symbol_file_close(file);
 	}
-	bool is_ok = !err;
-	error_free(err);
-	return is_ok;
+	return err;
 }
 
-struct error *store_verify(struct store *store, struct store_summary *out)
+struct error *store_verify(struct store *store, const struct store_listener *listener,
+			   struct store_summary *out)
 {
 	CLEANUP(unlock) int lock_fd = -1;
 	struct listing listing;
@@ -766,14 +781,19 @@ struct error *store_verify(struct store *store, struct store_summary *out)
 		return err;
 	err = list_folder(store, &listing);
 	struct store_summary damaged = {0};
-	for (size_t i = 0; i < listing.n; i++)
-		if (listing.items[i].is_ours && !listing.items[i].is_failure &&
-		    !is_whole(store, &listing.items[i]))
-			remove_item(store, &listing.items[i], &damaged);
+	for (size_t i = 0; i < listing.n; i++) {
+		const struct listed *item = &listing.items[i];
+		if (!item->is_ours || item->is_failure || !item->is_trusted)
+			continue;
+		struct error *fault = check_whole(store, item);
+		if (fault)
+			remove_item(store, item, error_text(fault), listener, &damaged);
+		error_free(fault);
+	}
 	mem_free(listing.items);
 	if (err)
 		return err;
-	err = collect(store, NULL, out);
+	err = collect(store, NULL, listener, out);
 	out->n_removed += damaged.n_removed;
 	out->removed_bytes += damaged.removed_bytes;
 	return err;

@@ -33,11 +33,12 @@ struct store_config {
 	uint64_t max_bytes;	   /* on disk; least recently used files go first. 0 = no bound */
 	uint32_t lock_wait_ms;	   /* for another process's write; 0 = STORE_DEFAULT_WAIT_MS */
 	const struct clock *clock; /* NULL = clock_system */
+	bool must_exist;	   /* a missing folder is not made but ERROR_NO_ENTRY */
 };
 
 /*
- * Makes the folder when it is missing. ERROR_DENIED: it belongs to somebody else, or others may
- * write there.
+ * Makes the folder when it is missing, unless it must exist. ERROR_DENIED: it belongs to somebody
+ * else, or others may write there.
  */
 struct error *store_open(const struct store_config *config, struct store **out) MUST_USE;
 void store_close(struct store *store);
@@ -94,7 +95,15 @@ struct store_summary {
 	uint64_t removed_bytes;
 };
 
-/* Removes what is expired, left over or over the bound. */
-struct error *store_collect(struct store *store, struct store_summary *out) MUST_USE;
-/* Decodes every file whole and removes those that are damaged, not trusted or misnamed. */
-struct error *store_verify(struct store *store, struct store_summary *out) MUST_USE;
+/* Called for each file that was removed, with its name in the folder and the reason. */
+struct store_listener {
+	void (*removed)(void *context, const char *name, const char *reason);
+	void *context;
+};
+
+/* Removes what is expired, left over or over the bound. listener: NULL = nobody. */
+struct error *store_collect(struct store *store, const struct store_listener *listener,
+			    struct store_summary *out) MUST_USE;
+/* The same, and first decodes every file whole and removes what is damaged or misnamed. */
+struct error *store_verify(struct store *store, const struct store_listener *listener,
+			   struct store_summary *out) MUST_USE;

@@ -22,7 +22,7 @@ struct symbol_file;
 enum symbol_quality {
 	SYMBOL_QUALITY_NONE,   /* no symbols at all */
 	SYMBOL_QUALITY_DYNSYM, /* dynamic symbols, PLT */
-	SYMBOL_QUALITY_SYMTAB,
+	SYMBOL_QUALITY_SYMTAB, /* .symtab, .gnu_debugdata, Go's table of functions */
 	SYMBOL_QUALITY_DWARF,
 	SYMBOL_QUALITY_N,
 };

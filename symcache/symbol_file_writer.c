@@ -394,6 +394,17 @@ static enum symbol_display choose_display(const char *name, struct demangled *ou
 	return SYMBOL_DISPLAY_STORED;
 }
 
+/* As the file has it: Go's table names functions as symbol tables do. */
+static uint8_t file_rank(uint8_t rank)
+{
+	static const uint8_t ranks[] = {[SYMBOL_RANK_DWARF] = 0,
+					[SYMBOL_RANK_PCLNTAB] = 1,
+					[SYMBOL_RANK_SYMTAB] = 1,
+					[SYMBOL_RANK_DYNSYM] = 2,
+					[SYMBOL_RANK_PLT] = 3};
+	return ranks[rank];
+}
+
 /* first_with_name: the number + 1 of an earlier function of the same name, 0 = none. */
 static void put_function(struct writer *writer, struct buf *record, uint32_t number,
 			 uint32_t first_with_name)
@@ -417,7 +428,7 @@ static void put_function(struct writer *writer, struct buf *record, uint32_t num
 	       (uint8_t)((first_with_name ? SYMBOL_FUNCTION_NAME_SHARED : 0) |
 			 kind << SYMBOL_FUNCTION_DISPLAY_SHIFT |
 			 (function->is_folded ? SYMBOL_FUNCTION_FOLDED : 0) |
-			 function->rank << SYMBOL_FUNCTION_RANK_SHIFT |
+			 file_rank(function->rank) << SYMBOL_FUNCTION_RANK_SHIFT |
 			 (has_declaration ? SYMBOL_FUNCTION_HAS_DECLARATION : 0) |
 			 (has_places ? SYMBOL_FUNCTION_HAS_PLACES : 0)));
 	if (first_with_name)
@@ -740,7 +751,8 @@ static enum symbol_quality find_quality(const struct symbol_model *model)
 		enum symbol_quality quality = SYMBOL_QUALITY_DYNSYM;
 		if (model->ranges.items[i].rank == SYMBOL_RANK_DWARF)
 			quality = SYMBOL_QUALITY_DWARF;
-		else if (model->ranges.items[i].rank == SYMBOL_RANK_SYMTAB)
+		else if (model->ranges.items[i].rank == SYMBOL_RANK_SYMTAB ||
+			 model->ranges.items[i].rank == SYMBOL_RANK_PCLNTAB)
 			quality = SYMBOL_QUALITY_SYMTAB;
 		best = quality > best ? quality : best;
 	}

@@ -16,8 +16,14 @@
 
 #define SYMBOL_CHAIN_NONE UINT32_MAX
 
-/* Better sources win an address: DWARF, then .symtab, .dynsym, PLT. */
-enum symbol_rank { SYMBOL_RANK_DWARF, SYMBOL_RANK_SYMTAB, SYMBOL_RANK_DYNSYM, SYMBOL_RANK_PLT };
+/* Better sources win an address. */
+enum symbol_rank {
+	SYMBOL_RANK_DWARF,
+	SYMBOL_RANK_PCLNTAB, /* Go's run time's table */
+	SYMBOL_RANK_SYMTAB,
+	SYMBOL_RANK_DYNSYM,
+	SYMBOL_RANK_PLT,
+};
 
 /* A source file: folder and name, interned apart so that folders are kept once. Index 0 is
  * "unknown". */

@@ -75,6 +75,22 @@ static bool is_clone(const char *name)
 	return *name && strchr(name + 1, '.');
 }
 
+/*
+ * Whether symbol is the linker's form of a source name. Otherwise it is an alias, or, where a
+ * compiler folded equal functions, another function's name: right for the code that stands there,
+ * not for what the source calls.
+ */
+static bool is_form_of(const char *symbol, const char *name)
+{
+	if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R'))
+		return strcmp(symbol, name) == 0;
+	if (strncmp(name, "operator", strlen("operator")) == 0)
+		return true;
+	name += *name == '~';
+	size_t n = strcspn(name, "<");
+	return n && memmem(symbol, strlen(symbol), name, n);
+}
+
 static void join_names(struct naming *naming)
 {
 	const struct symbol_model *model = naming->model;
@@ -82,8 +98,12 @@ static void join_names(struct naming *naming)
 		uint32_t name = naming->of_root[i];
 		if (!name)
 			continue;
-		uint32_t *joint = &naming->of_source[model->chains.items[i].function];
-		bool is_joint = (!*joint || *joint == name) && !is_clone(text_of(naming, name));
+		uint32_t source = model->chains.items[i].function;
+		uint32_t *joint = &naming->of_source[source];
+		const char *symbol = text_of(naming, name);
+		bool is_joint =
+			(!*joint || *joint == name) && !is_clone(symbol) &&
+			is_form_of(symbol, text_of(naming, model->functions.items[source].name));
 		*joint = is_joint ? name : name_differs;
 	}
 }

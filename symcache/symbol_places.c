@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "symcache/symbol_file_layout.h"
 
-enum { RANK_BITS = 2, NO_VARIANT = UINT8_MAX };
+enum { RANK_BITS = 3, NO_VARIANT = UINT8_MAX };
 
 /* Chains that are too deep end at the call that would be one too many. */
 struct cut {

@@ -12,6 +12,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "symcache/builder.h"
+#include "symcache/mini_debug.h"
+#include "symcache/pclntab.h"
+#include "symcache/remote_supply.h"
 #include "symcache/store.h"
 
 #define LOG_AREA "symcache"
@@ -44,7 +47,8 @@ struct symbol_supply {
 	struct builder *builder;
 	enum symcache_demangle demangle;
 	struct pending *pending;
-	bool is_store_busy; /* its lock was held too long: not waited for again */
+	struct remote_supply *remote; /* NULL = none */
+	bool is_store_busy;	      /* its lock was held too long: not waited for again */
 	bool retries_failures;
 };
 
@@ -253,7 +257,11 @@ static void on_done(void *context, struct error *err)
 static int find_beside(void *context, const struct builder_wish *wish)
 {
 	const struct pending *pending = context;
-	return side_file_open(&pending->order.places, wish);
+	struct remote_supply *remote = pending->supply->remote;
+	int fd = side_file_open(&pending->order.places, wish);
+	if (fd < 0 && remote && wish->kind == BUILDER_WISH_ALTERNATE)
+		fd = remote_supply_find(remote, &wish->id, FETCHER_DEBUGINFO, NULL);
+	return fd;
 }
 
 static void start(struct pending *pending)
@@ -327,6 +335,26 @@ static struct pending *find_to_start(struct symbol_supply *supply)
 	return pending;
 }
 
+const char *symbol_supply_store_path(const struct symbol_supply *supply)
+{
+	return supply->store ? store_get_path(supply->store) : NULL;
+}
+
+void symbol_supply_set_remote(struct symbol_supply *supply, struct remote_supply *remote)
+{
+	supply->remote = remote;
+}
+
+bool symbol_supply_poll(struct symbol_supply *supply)
+{
+	bool is_busy = builder_poll(supply->builder);
+	struct pending *again = find_to_start(supply);
+	if (again)
+		start(again);
+	sweep(supply);
+	return is_busy || supply->pending;
+}
+
 void symbol_supply_wait(struct symbol_supply *supply)
 {
 	struct pending *again;
@@ -343,7 +371,7 @@ enum symbol_quality symbol_supply_quality_of(const struct elf_image *image)
 {
 	if (elf_image_find(image, ".debug_info") || elf_image_find(image, ".zdebug_info"))
 		return SYMBOL_QUALITY_DWARF;
-	if (elf_image_find_type(image, SHT_SYMTAB))
+	if (elf_image_find_type(image, SHT_SYMTAB) || mini_debug_find(image) || pclntab_find(image))
 		return SYMBOL_QUALITY_SYMTAB;
 	return elf_image_find_type(image, SHT_DYNSYM) ? SYMBOL_QUALITY_DYNSYM : SYMBOL_QUALITY_NONE;
 }

@@ -15,6 +15,7 @@
 #include "symcache/symcache.h"
 
 struct symbol_supply;
+struct remote_supply;
 
 /* What came of asking; zeroed before. One of file and failure once it is no longer pending. */
 struct symbol_outcome {
@@ -49,6 +50,12 @@ void symbol_supply_build(struct symbol_supply *supply, const struct symbol_order
 			 struct symbol_outcome *out);
 /* Until nothing is pending. */
 void symbol_supply_wait(struct symbol_supply *supply);
+/* Does what can be done without waiting; whether something is pending. */
+bool symbol_supply_poll(struct symbol_supply *supply);
+/* The folder of the store, NULL when there is none that can be used. */
+const char *symbol_supply_store_path(const struct symbol_supply *supply);
+/* Where dwz's shared files are looked for that are not on this host; outlives the supply's use. */
+void symbol_supply_set_remote(struct symbol_supply *supply, struct remote_supply *remote);
 void symbol_outcome_fini(struct symbol_outcome *outcome);
 
 /* What an ELF file promises. */

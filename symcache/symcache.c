@@ -3,12 +3,19 @@
 #include "symcache/symcache.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/hash_map.h"
 #include "base/mem.h"
+#include "symcache/fetch_folder.h"
+#include "symcache/file_places.h"
 #include "symcache/kernel_names.h"
-#include "symcache/module.h"
+#include "symcache/module_fetch.h"
+#include "symcache/server_list.h"
+
+#define LOG_AREA "symcache"
+#include "base/log.h"
 
 enum {
 	/* Files that stay mapped for their names; those after them give segments and build-id. */
@@ -36,11 +43,15 @@ struct symcache {
 	struct symcache_config config; /* with debug_roots set */
 	struct arena arena;	       /* names, identities */
 	struct symbol_supply *supply;  /* NULL with no_symbols */
+	struct remote_supply *remote;  /* NULL when nothing is to be fetched */
+	struct file_places places;
 	struct module **modules;
 	size_t n_modules, capacity;
 	size_t n_mapped;
 	struct hash_map identities; /* hash → struct identity */
 	struct kernel_names kernel;
+	struct kernel_query kernel_query; /* the last one */
+	bool is_fetch_cancelled;
 };
 
 static const char *const default_debug_roots[] = {"/usr/lib/debug", NULL};
@@ -56,8 +67,9 @@ const char *module_state_text(enum module_state state)
 		return "no such file";
 	case MODULE_DENIED:
 		return "may not be read";
-	case MODULE_REPLACED:
-		return "replaced by another build since";
+	case MODULE_OTHER_FILE:
+		return "the file at that path is another one: replaced since, or recorded in "
+		       "another root";
 	case MODULE_NOT_CONFIRMED:
 		return "nothing in the recording confirms the file there";
 	case MODULE_NOT_ELF:
@@ -95,6 +107,24 @@ const char *symbol_reason_text(enum symbol_reason reason)
 	return "unknown";
 }
 
+static void open_remote(struct symcache *cache)
+{
+	const struct symcache_config *config = &cache->config;
+	const struct remote_supply_config remote = {
+		.debuginfod = config->debuginfod,
+		.store_path = symbol_supply_store_path(cache->supply),
+		.max_kept_bytes =
+			(config->cache_bytes ? config->cache_bytes : SYMCACHE_DEFAULT_CACHE_BYTES) /
+			2,
+		.retry_failures = config->retry_failures,
+	};
+	struct error *err = remote_supply_new(&remote, &cache->remote);
+	if (err)
+		log_warn("nothing will be fetched reason=\"%s\"", error_text(err));
+	error_free(err);
+	symbol_supply_set_remote(cache->supply, cache->remote);
+}
+
 struct symcache *symcache_new(const struct symcache_config *config)
 {
 	struct symcache *cache = mem_zalloc(1, sizeof(*cache));
@@ -103,8 +133,12 @@ struct symcache *symcache_new(const struct symcache_config *config)
 		cache->config.debug_roots = default_debug_roots;
 	arena_init(&cache->arena, 0);
 	hash_map_init(&cache->identities);
+	file_places_init(&cache->places);
+	cache->config.places = &cache->places;
 	if (!config->no_symbols)
 		cache->supply = symbol_supply_new(&cache->config);
+	if (cache->supply && config->debuginfod)
+		open_remote(cache);
 	kernel_names_init(&cache->kernel, &cache->config, cache->supply, &cache->arena);
 	return cache;
 }
@@ -114,11 +148,13 @@ void symcache_free(struct symcache *cache)
 	if (!cache)
 		return;
 	symbol_supply_free(cache->supply);
+	remote_supply_free(cache->remote);
 	for (size_t i = 0; i < cache->n_modules; i++)
 		module_free(cache->modules[i]);
 	mem_free(cache->modules);
 	hash_map_fini(&cache->identities);
 	kernel_names_fini(&cache->kernel);
+	file_places_fini(&cache->places);
 	arena_fini(&cache->arena);
 	mem_free(cache);
 }
@@ -228,13 +264,17 @@ static struct module *join_by_build_id(struct symcache *cache, const struct modu
 	struct module_query by_id = *query;
 	by_id.build_id = module->build_id;
 	struct identity *known = find_identity(cache, &by_id);
-	if (known && is_open(known->module)) {
+	bool is_known = known && is_open(known->module);
+	if (is_known && module_is_same_binary(known->module, module)) {
 		module_free(module);
 		return known->module;
 	}
 	keep_module(cache, module);
-	if (known)
+	/* Who is first with a build-id that is not his does not keep it. */
+	if (known && (!is_known || module_is_foreign(known->module)))
 		known->module = module;
+	else if (known)
+		return module;
 	else
 		add_identity(cache, &by_id, module);
 	return module;
@@ -314,8 +354,8 @@ const char *module_get_path(const struct module *module)
 
 const char *const *module_debug_places(const struct module *module, size_t *n_out)
 {
-	*n_out = module->debug.n_places;
-	return (const char *const *)module->debug.places;
+	*n_out = module->debug ? module->debug->n_places : 0;
+	return module->debug ? (const char *const *)module->debug->places : NULL;
 }
 
 void symcache_resolve(struct symcache *cache, struct module *module, uint64_t svma,
@@ -324,17 +364,85 @@ void symcache_resolve(struct symcache *cache, struct module *module, uint64_t sv
 	module_resolve(module, &cache->config, cache->supply, svma, out);
 }
 
+/* Builds go on meanwhile, and ask for files of theirs. */
+static void wait_for_fetches(struct symcache *cache, void (*progress)(void *, uint64_t, uint64_t),
+			     void *progress_context)
+{
+	enum { BUSY_STEP_MS = 10, STEP_MS = 200 };
+	while (!remote_supply_is_idle(cache->remote)) {
+		bool is_building = symbol_supply_poll(cache->supply);
+		remote_supply_step(cache->remote, is_building ? BUSY_STEP_MS : STEP_MS);
+		uint64_t done, all;
+		remote_supply_progress(cache->remote, &done, &all);
+		if (progress)
+			progress(progress_context, done, all);
+		if (cache->is_fetch_cancelled)
+			remote_supply_cancel(cache->remote);
+	}
+}
+
+void symcache_cancel_fetches(struct symcache *cache)
+{
+	cache->is_fetch_cancelled = true;
+}
+
+static void on_kernel(void *context, int fd, const char *path)
+{
+	struct symcache *cache = context;
+	if (fd < 0)
+		return;
+	close(fd);
+	kernel_names_set_fetched(&cache->kernel, path);
+	kernel_names_select(&cache->kernel, &cache->config, &cache->kernel_query);
+}
+
+static void fetch_kernel(struct symcache *cache)
+{
+	const struct build_id *id = &cache->kernel.lacking;
+	if (cache->kernel_query.has_addresses && build_id_is_set(id))
+		remote_supply_want(cache->remote, id, FETCHER_DEBUGINFO, on_kernel, cache);
+}
+
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context)
 {
 	if (!cache->supply)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		module_ask(modules[i], &cache->config, cache->supply);
+		if (cache->remote)
+			module_fetch_symbols(modules[i], &cache->config, cache->supply,
+					     cache->remote);
+		else
+			module_ask(modules[i], &cache->config, cache->supply);
 		if (progress)
 			progress(progress_context, i, n);
 	}
+	if (cache->remote) {
+		cache->is_fetch_cancelled = false;
+		fetch_kernel(cache);
+		wait_for_fetches(cache, progress, progress_context);
+	}
 	symbol_supply_wait(cache->supply);
+}
+
+void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out)
+{
+	*out = (struct symcache_fetch_report){0};
+	if (cache->remote)
+		remote_supply_get_report(cache->remote, out);
+}
+
+struct error *symcache_tend_fetched(const char *store_path, uint64_t max_bytes,
+				    const struct store_listener *listener,
+				    struct store_summary *summary)
+{
+	return fetch_folder_tend(store_path, max_bytes / 2, listener, summary);
+}
+
+struct error *symcache_check_urls(const char *urls)
+{
+	struct server_list list;
+	return server_list_init(&list, urls, NULL);
 }
 
 const struct build_id *module_get_symbols_id(const struct module *module)
@@ -349,6 +457,7 @@ const char *module_failure(const struct module *module)
 
 void symcache_kernel(struct symcache *cache, const struct kernel_query *query)
 {
+	cache->kernel_query = *query;
 	kernel_names_select(&cache->kernel, &cache->config, query);
 }
 
@@ -361,4 +470,15 @@ void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symb
 struct build_id symcache_host_kernel_build_id(void)
 {
 	return kernel_names_host_build_id();
+}
+
+bool symcache_gives_names(const struct symcache *cache)
+{
+	return !cache->config.no_symbols;
+}
+
+void symcache_open_jit_place(const struct symcache *cache, const struct jit_process *process,
+			     struct jit_place *out)
+{
+	jit_place_open(out, &cache->config, process);
 }

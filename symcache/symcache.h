@@ -17,11 +17,14 @@
 #include "base/build_id.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "symcache/fetch_report.h"
+#include "symcache/jit_file.h"
 #include "symcache/store.h"
 #include "symcache/symbol_result.h"
 
 struct symcache;
 struct module;
+struct file_places;
 
 struct symcache_config {
 	bool is_live;	  /* binaries may be opened through /proc/PID of running processes */
@@ -37,12 +40,20 @@ struct symcache_config {
 	uint64_t cache_bytes;	/* 0 = SYMCACHE_DEFAULT_CACHE_BYTES */
 	bool no_cache;		/* what is built is used and forgotten */
 	bool retry_failures;	/* builds that failed lately are tried again */
+	/* Servers that files may be fetched from, by symcache_prepare alone; NULL = none. */
+	const struct symcache_debuginfod *debuginfod;
+	const struct file_places *places; /* symcache_new fills it in */
 };
 #define SYMCACHE_DEFAULT_CACHE_BYTES ((uint64_t)2 << 30)
 
-/* Starts a process that reads tables of symbols, so before threads (unless no_symbols). */
+/*
+ * Starts a process that reads tables of symbols, and another one when files are to be fetched, so
+ * before threads (unless no_symbols).
+ */
 struct symcache *symcache_new(const struct symcache_config *config);
 void symcache_free(struct symcache *cache);
+/* Whether names were asked for at all. */
+bool symcache_gives_names(const struct symcache *cache);
 
 /* What a mapping record says about its file. Texts are borrowed for the call. */
 struct module_query {
@@ -64,7 +75,7 @@ enum module_state {
 	MODULE_OK_TRUSTED,    /* opened on the path alone (trust_paths) */
 	MODULE_NOT_FOUND,     /* no such file */
 	MODULE_DENIED,	      /* may not be read */
-	MODULE_REPLACED,      /* the file there has another build-id, or another inode */
+	MODULE_OTHER_FILE,    /* another build-id or inode: replaced, or of another root */
 	MODULE_NOT_CONFIRMED, /* nothing in the record confirms the file there, and paths are not
 				 trusted */
 	MODULE_NOT_ELF,	      /* a file, but not ELF, or a damaged one */
@@ -115,11 +126,25 @@ const char *const *module_debug_places(const struct module *module, size_t *n_ou
 const char *symbol_reason_text(enum symbol_reason reason);
 
 /*
- * Makes the symbols of modules ready, several at once; symcache_resolve does it one by one for the
- * others. Waits, at most a deadline for each. progress (may be NULL) gets what is done and n.
+ * Makes the symbols of modules ready, several at once, and fetches what this host lacks; symcache_
+ * resolve does it one by one for the others, and fetches nothing. Waits, at most a deadline for
+ * each. progress (may be NULL) gets what is done and n.
  */
 void symcache_prepare(struct symcache *cache, struct module *const *modules, size_t n,
 		      void (*progress)(void *, uint64_t, uint64_t), void *progress_context);
+/* For the progress of symcache_prepare: what is not fetched by now is given up. */
+void symcache_cancel_fetches(struct symcache *cache);
+/* What came of fetching so far; all zero when nothing was to be fetched. */
+void symcache_get_fetch_report(const struct symcache *cache, struct symcache_fetch_report *out);
+/*
+ * What store_collect does, for fetched files below that store, which may have half of max_bytes:
+ * adds to summary.
+ */
+struct error *symcache_tend_fetched(const char *store_path, uint64_t max_bytes,
+				    const struct store_listener *listener,
+				    struct store_summary *summary) MUST_USE;
+/* Whether that text names servers, see symcache_debuginfod; ERROR_USAGE. */
+struct error *symcache_check_urls(const char *urls) MUST_USE;
 /* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
 const char *module_failure(const struct module *module);
 /* What the store knows its symbols by, once they were asked for: begins with the build-id. */
@@ -138,12 +163,19 @@ struct kernel_query {
 				 a build-id, when the relocation symbol lies where it lay */
 	uint64_t text_start;  /* recorded address of relocation_symbol, 0 when unknown */
 	const char *relocation_symbol; /* "_text" or "_stext", NULL when unknown */
+	bool has_addresses;	       /* some will be asked for: a vmlinux is worth fetching */
 };
 
-/* Chooses kallsyms or vmlinux for the queries of symcache_resolve_kernel; may be called again. */
+/*
+ * Chooses kallsyms or vmlinux for the queries of symcache_resolve_kernel; may be called again.
+ * Texts are borrowed until then, as symcache_prepare fetches a vmlinux where neither is at hand.
+ */
 void symcache_kernel(struct symcache *cache, const struct kernel_query *query);
 /* vaddr as recorded. module_name_out gets "" for the kernel itself, else e.g. "nf_tables". */
 void symcache_resolve_kernel(struct symcache *cache, uint64_t vaddr, struct symbol_result *out,
 			     const char **module_name_out);
 /* This host's kernel build-id from /sys/kernel/notes; empty when it cannot be read. */
 struct build_id symcache_host_kernel_build_id(void);
+/* Where a process's JIT compilers name their code; closed by the caller. See jit_file.h. */
+void symcache_open_jit_place(const struct symcache *cache, const struct jit_process *process,
+			     struct jit_place *out);

@@ -8,13 +8,11 @@
 #include "base/cleanup.h"
 #include "symcache/path_open.h"
 
-/* Takes path. */
-static bool try_file(const struct vmlinux_query *query, const char *root, char *path,
-		     struct vmlinux_source *out)
+static bool try_place(const struct vmlinux_query *query, const char *root,
+		      const struct file_place *place, struct vmlinux_source *out)
 {
-	CLEANUP(cleanup_mem) char *owned = path;
 	CLEANUP(cleanup_fd) int fd = -1;
-	if (path_open(root, owned, &fd))
+	if (path_open(root, place->path, &fd) || !file_places_may_use(place, fd))
 		return false;
 	struct file_map map;
 	struct error *err = file_map_fd(fd, VMLINUX_MAX_BYTES, &map);
@@ -32,13 +30,21 @@ static bool try_file(const struct vmlinux_query *query, const char *root, char *
 	if (build_id_equal(&image.build_id, &query->build_id) &&
 	    elf_image_find_type(&image, SHT_SYMTAB)) {
 		*out = (struct vmlinux_source){
-			.map = map, .image = image, .fd = fd, .path = TAKE(owned)};
+			.map = map, .image = image, .fd = fd, .path = mem_copy_string(place->path)};
 		fd = -1;
 		return true;
 	}
 	elf_image_fini(&image);
 	file_map_close(&map);
 	return false;
+}
+
+/* Takes path. */
+static bool try_file(const struct vmlinux_query *query, const char *root, char *path,
+		     struct vmlinux_source *out)
+{
+	CLEANUP(cleanup_mem) char *owned = path;
+	return try_place(query, root, &(struct file_place){.path = owned}, out);
 }
 
 static bool try_release(const struct vmlinux_query *query, struct vmlinux_source *out)
@@ -64,18 +70,15 @@ static bool try_release(const struct vmlinux_query *query, struct vmlinux_source
 
 static bool try_build_id(const struct vmlinux_query *query, struct vmlinux_source *out)
 {
-	if (query->build_id.size < 2)
-		return false;
-	char hex[BUILD_ID_HEX_BYTES];
-	build_id_format(&query->build_id, hex);
-	for (const char *const *root = query->roots; *root; root++) {
-		if (try_file(query, query->sysroot,
-			     mem_format("%s/.build-id/%.2s/%s.debug", *root, hex, hex + 2), out) ||
-		    try_file(query, query->sysroot,
-			     mem_format("%s/%.2s/%s/debuginfo", *root, hex, hex + 2), out))
-			return true;
+	struct file_place_list list;
+	bool is_found = false;
+	file_places_list(query->places, query->roots, &query->build_id, false, &list);
+	for (size_t i = 0; i < list.n && !is_found; i++) {
+		const struct file_place *place = &list.items[i];
+		is_found = try_place(query, place->is_of_cache ? NULL : query->sysroot, place, out);
 	}
-	return false;
+	file_place_list_fini(&list);
+	return is_found;
 }
 
 bool vmlinux_source_open(const struct vmlinux_query *query, struct vmlinux_source *out)
@@ -84,7 +87,8 @@ bool vmlinux_source_open(const struct vmlinux_query *query, struct vmlinux_sourc
 		return false;
 	if (query->path)
 		return try_file(query, NULL, mem_copy_string(query->path), out);
-	return try_release(query, out) || try_build_id(query, out);
+	return try_release(query, out) || try_build_id(query, out) ||
+	       (query->fetched && try_file(query, NULL, mem_copy_string(query->fetched), out));
 }
 
 void vmlinux_source_close(struct vmlinux_source *source)

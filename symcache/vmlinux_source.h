@@ -5,7 +5,7 @@
  *
  *   the configured file alone, if there is one; else
  *   R/boot/vmlinux-REL, /boot/vmlinux-REL, R/lib/modules/REL/vmlinux,
- *   /lib/modules/REL/build/vmlinux, R/.build-id/ab/cdef….debug, R/ab/cdef…/debuginfo
+ *   /lib/modules/REL/build/vmlinux, by build-id (file_places.h), what was fetched
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "base/build_id.h"
 #include "base/file.h"
 #include "symcache/elf_image.h"
+#include "symcache/file_places.h"
 
 #define VMLINUX_MAX_BYTES ((size_t)16 << 30)
 
@@ -24,6 +25,8 @@ struct vmlinux_query {
 	const char *path;	/* configured, or NULL */
 	const char *sysroot;	/* goes before all but the configured one; NULL = none */
 	const char *const *roots;
+	const struct file_places *places; /* caches; NULL = none */
+	const char *fetched;		  /* a file that was fetched; NULL = none */
 };
 
 struct vmlinux_source {

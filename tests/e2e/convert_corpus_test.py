@@ -41,6 +41,18 @@ def check_events(faults, case, profile):
         faults.add(case.name, "%d samples, expected %d" % (n, case.want["samples_total"]))
 
 
+def check_members(faults, case, profile):
+    """Leader sampling: what the members of a group counted has no samples of its own, and the sum that perf tells. The
+    event that fired has the periods of its records, where perf tells what its counter moved."""
+    if not case.want.get("why", "").startswith("leader sampling"):
+        return
+    fired = {e["name"] for e in case.want["events"] if e["samples"]}
+    sums = {total for _, _, total in profile.totals()}
+    for event in case.want["perf"][0]["events"]:
+        if event["name"].split(":")[0] not in fired and event["period_sum"] not in sums:
+            faults.add(case.name, "%s: %d not in %s" % (event["name"], event["period_sum"], profile.totals()))
+
+
 def check_tasks(faults, case, profile):
     found = counts_by_task(profile)
     expected = {(comm, pid): n for comm, pid, n in case.want["samples_per_comm_pid"]}
@@ -58,6 +70,7 @@ def check_profile(faults, case, path):
         faults.add(case.name, "unreadable profile: %r" % e)
         return
     check_events(faults, case, profile)
+    check_members(faults, case, profile)
     check_tasks(faults, case, profile)
 
 

@@ -371,6 +371,23 @@ def test_a_binary_that_was_rebuilt_lends_no_names():  # FR-13
                     assert build_id(path) not in {f.build_id for frames, _, _ in recording.stacks for f in frames}
 
 
+def test_a_recording_from_another_root_asks_for_that_root():
+    perf = find_perf()
+    root = fresh("otherroot")
+    path = out("in-both")
+    compile_c(BURN2_SOURCE, path, "-Wl,--build-id")
+    os.makedirs(root + os.path.dirname(path))
+    compile_c(BURN_SOURCE, root + path, "-static", "-Wl,--build-id")
+    recorded = subprocess.run([perf, "record", "-e", "cpu-clock", "-F", HZ, "-o", "-", "--", "chroot", root, path, "100"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+    done = run("convert", "-i", "-", "-o", out("other.pb.gz"), input=recorded, check=0)
+    assert "the file at that path is another one" in done.stderr and "with --sysroot" in done.stderr, done.stderr
+    assert not (BURN_NAMES | BURN2_NAMES) & {name for name in Recording(out("other.pb.gz")).flat()}
+    run("convert", "-i", "-", "--sysroot", root, "-o", out("other.pb.gz"), input=recorded, check=0)
+    flat = Recording(out("other.pb.gz")).flat()
+    assert {"hot_a", "hot_b"} <= set(flat), flat
+
+
 def test_a_binary_replaced_while_it_runs_keeps_its_own_names():  # FR-13, FR-61
     path = compile_c(BURN_SOURCE, out("replaced"), "-Wl,--build-id")
     target = Workload("sh", "-c", "echo ready; read x; exec %s 600" % path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe record: targets, exit status, signals, outputs."""
-import json, re
+import json, re, resource
 from support import *
 from support_pprof import Pprof
 
@@ -198,9 +198,93 @@ def test_a_signal_before_sampling_leaves_the_old_file():
             assert recorder.returncode == 0 and Profile(kept).types, text
 
 
-def test_user_signals_change_nothing():
-    code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), (0, signal.SIGUSR2), words=("-a", "-d", "1"))
+def test_sigusr1_changes_nothing():
+    code, text = interrupted("usr.pb.gz", 0.3, (0, signal.SIGUSR1), words=("-a", "-d", "1"))
     assert code == 0 and Profile(out("usr.pb.gz")).duration_nanos > 0.9e9, text
+
+
+def in_mapping(path, file):
+    """Samples with a frame in the file."""
+    raw = Pprof(path)
+    mappings = {m[1] for m in raw.mappings if raw.text(m.get(5, 0)) == file}
+    locations = {l[1] for l in raw.locations if l.get(2, 0) in mappings}
+    return sum(values[0] for ids, values, _ in raw.samples if locations & set(ids))
+
+
+def test_snapshots_and_the_output_are_the_whole():
+    """Each sample in one of the files; each file names by itself what runs since before it began."""
+    for name, scope in (("snap.pb.gz", ["-p"]), ("snap.data", ["-p"]), ("snap.data", ["-a"]), ("snap.data", ["--"])):
+        for path in glob.glob(out(name) + "*"):
+            os.unlink(path)
+        target = subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+        words = ["timeout", "2.5", "sh", "-c", "while :; do :; done"] if scope == ["--"] else []
+        words = scope + ([str(target.pid)] if scope == ["-p"] else words) + ([] if words else ["-d", "2.5"])
+        if scope == ["-a"]:
+            words += ["--user-only"]
+        try:
+            recorder = subprocess.Popen([binary, "record", "-F", "999", "-o", out(name), *words], stderr=subprocess.PIPE,
+                                        text=True)
+            for after in (1, 0.6):
+                time.sleep(after)
+                recorder.send_signal(signal.SIGUSR2)
+            text = recorder.communicate(timeout=60)[1]
+        finally:
+            end(target)
+        assert recorder.returncode == (124 if scope == ["--"] else 0), text
+        snapshots = sorted(glob.glob(out(name) + ".*"))
+        told = re.findall(r"snapshot: wrote (\S+): (\d+) samples", text)
+        assert len(snapshots) == 2 and [path for path, _ in told] == snapshots, (snapshots, text)
+        assert all(re.search(r"\.20\d{14}$", path) for path in snapshots), snapshots
+        counts = [int(n) for _, n in told] + [int(re.search(r"wrote \S+%s: (\d+) samples" % name, text).group(1))]
+        ends = []
+        for path, n in zip(snapshots + [out(name)], counts):
+            if name.endswith(".data"):
+                done = run("convert", path, "-o", out("part.pb.gz"), check=0)
+                path = out("part.pb.gz")
+            profile = Profile(path)
+            assert profile.total() == n and n > 5, (name, scope, counts, profile.total())
+            share = 0.03 if scope == ["-a"] else 0.5
+            assert in_mapping(path, os.path.realpath(shutil.which("sh"))) > share * n, (name, scope, counts)
+            begin = profile.time_nanos
+            assert not ends or begin > ends[-1] - 2e8, (begin, ends)
+            ends.append(begin + profile.duration_nanos)
+        assert (ends[-1] - ends[0]) > 1e9, ends
+
+
+def test_an_output_without_a_place_beside_it_takes_no_snapshot():
+    recorder = subprocess.Popen([binary, "record", "-a", "-d", "1", "-o", "-"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    recorder.send_signal(signal.SIGUSR2)
+    data, text = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0 and b"W118" in text and Pprof(data).samples, text
+
+
+def test_an_abort_tells_state_and_leaves_no_command():
+    def no_core():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for trap in ("", "trap '' QUIT; "):
+        path = out("quit.pb.gz")
+        command = "%s/bin/sleep 60 & echo $!; " % trap + BURN % 10**9
+        recorder = subprocess.Popen([binary, "record", "-F", "999", "-o", path, "--", "sh", "-c", command],
+                                    preexec_fn=no_core, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                    start_new_session=True)
+        sleeper = int(recorder.stdout.readline())
+        time.sleep(0.5)
+        shell = int(open("/proc/%d/stat" % sleeper).read().split()[3])
+        recorder.send_signal(signal.SIGQUIT)
+        assert recorder.wait(timeout=10) == -signal.SIGQUIT
+        os.kill(sleeper, signal.SIGKILL)
+        text = recorder.stderr.read()
+        assert "aborted by SIGQUIT" in text and re.search(r"samples_taken=\d+", text), text
+        assert "command pid=%d is told to end" % shell in text, text
+        for _ in range(100):
+            if not os.path.exists("/proc/%d" % shell) or open("/proc/%d/stat" % shell).read().split()[2] == "Z":
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("the command goes on")
+        assert not os.path.exists(path)
 
 
 def test_a_hangup_of_the_terminal_writes_what_was_taken():
@@ -288,10 +372,55 @@ def test_a_profile_does_not_tell_the_command_s_arguments():
     assert [text for text in profile.comments if text.startswith("command: ") and text.endswith("...")], profile.comments
 
 
+def test_an_absurd_rate_leaves_time_to_end_in_time():
+    clocks = "cpu-clock,cpu-clock:u,cpu-clock:k,task-clock,task-clock:u,task-clock:k"
+    target = burner()
+    try:
+        for rate in ("-F", "900000"), ("-c", "1"):
+            done = run("record", *rate, "-a", "-e", clocks, "-m", "64M", "-d", "1", "-o", out("absurd.pb.gz"), check=0)
+            profile = Profile(out("absurd.pb.gz"))
+            assert profile.samples and profile.duration_nanos < 2.5e9, done.stderr
+            assert "W113" in done.stderr, done.stderr
+    finally:
+        end(target)
+
+
+def test_a_clock_is_not_counted_below_what_it_can():
+    done = run("record", "-c", "1", "-e", "cpu-clock", "-o", out("least.pb.gz"), "--", *burn_command(100000), check=0)
+    profile = Profile(out("least.pb.gz"))
+    least_ns = int(re.search(r"every (\d+) ns instead of 1 \[W113\]", done.stderr).group(1))
+    assert least_ns >= 10000 and profile.total() > 0
+    assert profile.total("cpu") == least_ns * profile.total(), (profile.total("cpu"), profile.total())
+
+
+def test_events_of_several_options_are_one_list():
+    run("record", "-e", "cpu-clock", "-e", "page-faults,context-switches", "-F", "999", "-o", out("e.pb.gz"), "--",
+        *burn_command(100000), check=0)
+    kinds = [kind for kind, _ in Profile(out("e.pb.gz")).types]
+    assert [kind for kind in kinds if kind.endswith("_samples")] == [
+        "cpu_clock_samples", "page_faults_samples", "context_switches_samples"], kinds
+    assert 'event list ",": a name is empty' in run("record", "-e", ",", "--", "true", check=2).stderr
+
+
 def test_too_few_descriptors_are_said():
     done = subprocess.run(["sh", "-c", 'ulimit -n 10; exec "$0" record -a -d 0.1 -o "$1"', binary, out("few.pb.gz")],
                           capture_output=True, text=True)
     assert done.returncode == 1 and "E107" in done.stderr, done.stderr
+
+
+def test_descriptors_that_run_out_anywhere_are_said():
+    target = burner()
+    try:
+        for words in (["-a", "-d", "0.1"], ["-p", str(target.pid), "-d", "0.1"], ["-a", "--", "true"], ["--", "true"]):
+            n_failed = 0
+            for n in range(5, 30):
+                done = subprocess.run(["sh", "-c", 'ulimit -n %d; exec "$0" "$@"' % n, binary, "record", "-o", out("f.pb"),
+                                       *words], capture_output=True, text=True)
+                n_failed += done.returncode == 1
+                assert done.returncode == 0 or (done.returncode == 1 and "E107" in done.stderr), (n, words, done.stderr)
+            assert n_failed > 1, words
+    finally:
+        end(target)
 
 
 def test_nothing_temporary_is_left():

@@ -104,6 +104,7 @@ def raw_locations(profile, program):
 
 
 def shown(program, addresses, *words):
+    os.makedirs(words[words.index("--symbol-cache") + 1], 0o700, exist_ok=True)
     text = run("symbols", "show", program, *["0x%x" % a for a in addresses], "--format", "json", *words, check=0).stdout
     return {int(item["address"], 16): [(plain(f["linkage_name"]), os.path.basename(f["file"] or "??"), f["line"]) for f in item["frames"]]
             for item in json.loads(text)["addresses"]}
@@ -252,9 +253,24 @@ def test_damaged_files_are_removed_and_old_ones_dropped():
         f.write(b"\xa5" * 50)
     summary = json.loads(run("symbols", "verify", *cache("c7"), "--format", "json", check=0).stdout)
     assert summary["removed"] == 1 and summary["files"] == 0, summary
+    (removed,) = summary["removed_files"]
+    assert removed["name"] == os.path.basename(name) and removed["reason"], removed
     run("symbols", "add", program, *cache("c7"), check=0)
     summary = json.loads(run("symbols", "gc", "--max-size", "1K", *cache("c7"), "--format", "json", check=0).stdout)
     assert summary["files"] == 0 and not stored("c7")
+    assert [f["name"] for f in summary["removed_files"]] == [os.path.basename(name)], summary
+    run("symbols", "add", program, *cache("c7"), check=0)
+    os.chmod(name, 0o666)
+    text = run("symbols", "verify", *cache("c7"), check=0).stdout.decode()
+    assert "removed   %s: " % os.path.basename(name) in text and not stored("c7"), text
+
+
+def test_a_mistyped_cache_is_told_and_not_made():
+    program = build("mistyped-of")
+    for words in (["ls"], ["verify"], ["gc"], ["show", "abcd"], ["show", program]):
+        done = run("symbols", *words, *cache("mistyped/symbols"), check=66)
+        assert "E624" in done.stderr and "mistyped/symbols" in done.stderr, done.stderr
+        assert not done.stdout and not os.path.exists(path("mistyped")), words
 
 
 def test_what_cannot_be_read_is_told_and_remembered():
@@ -320,7 +336,8 @@ def test_what_is_asked_for_by_name_is_tried_again():
 
 
 def test_a_file_of_the_current_folder_needs_no_slash():
-    program = build("nearby")
+    build("nearby")
+    run("symbols", "add", "nearby", *cache("kept-nearby"), check=0, cwd=there)
     done = run("symbols", "show", "nearby", *cache("kept-nearby"), check=0, cwd=there)
     assert "inlined calls" in done.stdout.decode(), done.stdout
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe as nobody: takes what perf_event_paranoid allows and says what is missing."""
-import json, pwd, shutil, stat
+import json, pwd, resource, shutil, stat
 from support import *
 
 if os.getuid() != 0:
@@ -117,6 +117,39 @@ def test_doctor_without_proc_says_so():
     done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" doctor', binary],
                           capture_output=True, text=True)
     assert done.stdout.count("there is no /proc") == 4 and "is -1" not in done.stdout, done.stdout + done.stderr
+
+
+LONELY_UID = 61234  # nobody else counts for its RLIMIT_NPROC
+
+
+def with_processes(n, script):
+    def become():
+        os.setgroups([])
+        os.setgid(LONELY_UID)
+        os.setuid(LONELY_UID)
+        resource.setrlimit(resource.RLIMIT_NPROC, (n, n))
+    done = subprocess.run(["sh", "-c", "exec " + script, program], cwd=there, preexec_fn=become, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL, timeout=60)
+    return done.returncode, done.stderr
+
+
+def test_too_few_processes_are_said():
+    need_own_processes()
+    # Each process and thread counts: perfpipe, the command, what starts builders, the convert thread.
+    for n, script, what in ((1, '"$0" record -o n.pb -- sleep 60', "fork"),
+                            (2, '"$0" record -o n.pb -- sleep 60', "convert thread"),
+                            (3, '"$0" record -o n.pb -p $$ -- sleep 60', "cannot start sleep")):
+        code, text = with_processes(n, script)
+        assert code == 1 and "[E117, exit 1]" in text and what in text and "fix:" in text, (n, script, text)
+    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and owner_of(pid) == LONELY_UID]
+    assert not left, left
+
+
+def owner_of(pid):
+    try:
+        return os.stat("/proc/" + pid).st_uid
+    except OSError:
+        return None
 
 
 main(globals())

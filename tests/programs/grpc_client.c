@@ -20,6 +20,13 @@
 #include "base/mem.h"
 #include "forwarder/grpc_channel.h"
 
+/* Sanitizers take memory of their own, so tests do not judge ours. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
 struct call {
 	struct program *program;
 	struct grpc_call *handle;
@@ -103,7 +110,10 @@ static void on_cancel_closed(uv_handle_t *handle)
 static void end(struct call *call)
 {
 	struct program *program = call->program;
-	uv_close((uv_handle_t *)&call->cancel, on_cancel_closed);
+	if (program->cancel_ms)
+		uv_close((uv_handle_t *)&call->cancel, on_cancel_closed);
+	else
+		mem_free(call);
 	program->n_ended++;
 	fflush(stdout);
 	if (program->is_interactive)
@@ -159,15 +169,16 @@ static void start(struct program *program)
 	program->n_started++;
 	call->program = program;
 	call->begun_ns = now_ns();
-	uv_timer_init(&program->loop, &call->cancel);
-	call->cancel.data = call;
 	struct grpc_request request = program->request;
 	request.next_message = next_message;
 	request.done = on_done;
 	request.context = call;
 	call->handle = grpc_channel_call(program->channel, &request);
-	if (program->cancel_ms)
-		uv_timer_start(&call->cancel, on_cancel, program->cancel_ms, 0);
+	if (!program->cancel_ms)
+		return;
+	uv_timer_init(&program->loop, &call->cancel);
+	call->cancel.data = call;
+	uv_timer_start(&call->cancel, on_cancel, program->cancel_ms, 0);
 }
 
 static void on_input(uv_poll_t *input, int status, int events)
@@ -325,10 +336,11 @@ int main(int argc, char **argv)
 	mem_free(program.message);
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
-	printf("{\"ended\": %u, \"ok\": %u, \"cpu_s\": %.6f, \"max_rss\": %zu}\n", program.n_ended,
-	       program.n_by_code[GRPC_OK],
+	printf("{\"ended\": %u, \"ok\": %u, \"cpu_s\": %.6f, \"max_rss\": %zu, \"is_sanitized\": "
+	       "%d}\n",
+	       program.n_ended, program.n_by_code[GRPC_OK],
 	       (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 		       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
-	       peak_bytes());
+	       peak_bytes(), IS_SANITIZED);
 	return 0;
 }

@@ -52,12 +52,12 @@ static void dump_labels(const struct profile *profile, uint32_t set, struct buf 
 {
 	struct profile_label_set labels = profile->label_sets.items[set];
 	for (uint32_t i = 0; i < labels.n; i++) {
-		const struct profile_label *label = &profile->labels.items[labels.first + i];
-		const char *key = profile_text(profile, label->key);
-		if (label->is_number)
-			must(buf_printf(out, " %s=%" PRId64, key, label->num));
+		const struct profile_label label = profile_label_at(profile, labels.first + i);
+		const char *key = profile_text(profile, label.key);
+		if (label.is_number)
+			must(buf_printf(out, " %s=%" PRId64, key, label.num));
 		else
-			must(buf_printf(out, " %s=\"%s\"", key, profile_text(profile, label->str)));
+			must(buf_printf(out, " %s=\"%s\"", key, profile_text(profile, label.str)));
 	}
 }
 

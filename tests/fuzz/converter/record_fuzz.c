@@ -143,7 +143,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct converter_config config = {
 		.labels = flags & FLAG_LABELS ? 0xffu : CONVERTER_LABEL_DEFAULT,
 		.event = flags & FLAG_ONLY ? "e1" : NULL,
-		.exclude_pid = 77,
 	};
 	run->converter = converter_new(&config, &run->source, cache);
 	uint64_t n_counted = 0;

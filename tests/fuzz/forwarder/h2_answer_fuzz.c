@@ -48,7 +48,7 @@ static void on_header(void *stream, const char *name, size_t n_name, const char 
 		      size_t n_value)
 {
 	grpc_response_header(&((struct call *)stream)->response, name, n_name, value, n_value,
-			     1700000000000000000);
+			     &clock_system);
 }
 
 static void on_headers_end(void *stream)

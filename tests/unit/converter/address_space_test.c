@@ -277,6 +277,27 @@ static void address_space_does_not_stitch_what_it_cannot_prove(void **state)
 	fixture_fini(&f);
 }
 
+/* FR-54: code that perf inject --jit put there, and the runtime's own mapping of the area later. */
+static void address_space_keeps_injected_code_under_anonymous_memory(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	put(&f, 0x10000, 0x11000, 0, "/tmp/jitted-77-1.so");
+	put(&f, 0x12000, 0x13000, 0, "/lib/gone.so");
+	put(&f, 0xf000, 0x20000, 0, "//anon");
+	assert_string_equal(path_at(&f, 0xf800), "//anon");
+	assert_string_equal(path_at(&f, 0x10800), "/tmp/jitted-77-1.so");
+	assert_string_equal(path_at(&f, 0x12800), "//anon");
+	put(&f, 0x10000, 0x11000, 0, "/tmp/jitted-77-2.so");
+	assert_string_equal(path_at(&f, 0x10800), "/tmp/jitted-77-2.so");
+	put(&f, 0x10000, 0x11000, 0, "/lib/new.so");
+	assert_string_equal(path_at(&f, 0x10800), "/lib/new.so");
+	check_order(f.space);
+	assert_int_equal(f.pool.n_maps, f.space->n);
+	fixture_fini(&f);
+}
+
 static void address_space_synthetic_mapping_fills_gaps_only(void **state)
 {
 	(void)state;
@@ -404,6 +425,7 @@ int main(void)
 		cmocka_unit_test(address_space_stitches_huge_pages_over_the_middle_of_a_file),
 		cmocka_unit_test(address_space_stitches_whichever_piece_comes_last),
 		cmocka_unit_test(address_space_does_not_stitch_what_it_cannot_prove),
+		cmocka_unit_test(address_space_keeps_injected_code_under_anonymous_memory),
 		cmocka_unit_test(address_space_synthetic_mapping_fills_gaps_only),
 		cmocka_unit_test(address_space_reaches_the_last_page),
 		cmocka_unit_test(address_space_agrees_with_a_map_of_bytes),

@@ -185,6 +185,7 @@ static void converter_keeps_one_event_when_asked(void **state)
 	assert_int_equal(sum_column(profile, 0), 2);
 	assert_int_equal(sum_column(profile, 1), 15);
 	assert_int_equal(converter_get_totals(f.converter)->filtered, 1);
+	assert_true(has_comment(profile, "left_out: 1"));
 	profile_free(profile);
 	fixture_fini(&f);
 }
@@ -210,22 +211,51 @@ static void converter_names_the_events_there_are_when_asked_for_another(void **s
 	fixture_fini(&f);
 }
 
-static void converter_leaves_a_pid_out_and_counts_it(void **state)
+static void group_sample(struct fixture *f, uint64_t clock_ns, uint64_t faults)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x400100};
+	const struct record_maker_sample sample = {
+		.ip = 0x400100,
+		.pid = 10,
+		.tid = 10,
+		.period = 4711,
+		.n_values = 3,
+		.values = {clock_ns, faults, 1},
+		.value_ids = {1, 2, 99},
+		.chain = chain,
+		.n_chain = 2,
+	};
+	f->maker.event_index = 0;
+	record_maker_sample(&f->maker, PERF_RECORD_MISC_USER, &f->events[0].attr, &sample);
+}
+
+static void converter_adds_what_members_counted_to_the_sample_of_their_group(void **state)
 {
 	(void)state;
-	struct fixture f;
-	fixture_init(&f, 1, false);
-	f.config.exclude_pid = 11;
-	open_converter(&f);
-	user_sample(&f, 0, 10, 1, 0x400100);
-	user_sample(&f, 0, 11, 1, 0x400100);
-	user_sample(&f, 0, 11, 1, 0x400200);
-	struct profile *profile = convert(&f);
-	assert_int_equal(sum_column(profile, 0), 1);
-	assert_int_equal(converter_get_totals(f.converter)->filtered, 2);
-	assert_true(has_comment(profile, "left_out: 2"));
-	profile_free(profile);
-	fixture_fini(&f);
+	uint64_t clock_id = 1, faults_id = 2;
+	for (int is_swapped = 0; is_swapped < 2; is_swapped++) {
+		struct fixture f;
+		fixture_init(&f, 2, is_swapped);
+		f.events[0].attr.sample_type |= PERF_SAMPLE_READ;
+		f.events[0].attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+		f.events[0].ids = &clock_id;
+		f.events[1].ids = &faults_id;
+		f.events[0].n_ids = f.events[1].n_ids = 1;
+		f.events[1].attr.sample_period = 0;
+		group_sample(&f, 1000, 5);
+		group_sample(&f, 2100, 5);
+		group_sample(&f, 3300, 9);
+		struct profile *profile = convert(&f);
+		assert_int_equal(sum_column(profile, 0), 3);
+		assert_int_equal(sum_column(profile, 1), 3 * 4711);
+		assert_int_equal(sum_column(profile, 2), 0);
+		assert_int_equal(sum_column(profile, 3), 9);
+		const struct converter_totals *t = converter_get_totals(f.converter);
+		assert_int_equal(t->taken, 3);
+		assert_int_equal(t->written, 3);
+		profile_free(profile);
+		fixture_fini(&f);
+	}
 }
 
 static void converter_states_what_was_lost_and_never_adds_it_up(void **state)
@@ -555,7 +585,7 @@ static void converter_counts_go_to_the_metrics(void **state)
 	struct fixture f;
 	stats_reset();
 	fixture_init(&f, N_EVENTS, false);
-	f.config.exclude_pid = 3;
+	f.config.event = "page-faults"; /* the others are left out, and counted */
 	open_converter(&f);
 	make_stream(&f, 4711, 5000);
 	feed_in_batches(&f, 100);
@@ -577,7 +607,6 @@ static void converter_keeps_every_sample_of_a_random_stream(void **state)
 	for (uint64_t run = 1; run <= 40; run++) {
 		struct fixture f;
 		fixture_init(&f, N_EVENTS, run % 2);
-		f.config.exclude_pid = run % 4 == 0 ? 3 : 0;
 		f.config.event = run % 5 == 0 ? "page-faults" : NULL;
 		f.config.labels = run % 3 ? CONVERTER_LABEL_DEFAULT : 0xff;
 		open_converter(&f);
@@ -687,7 +716,7 @@ int main(void)
 		cmocka_unit_test(converter_adds_periods_per_event),
 		cmocka_unit_test(converter_keeps_one_event_when_asked),
 		cmocka_unit_test(converter_names_the_events_there_are_when_asked_for_another),
-		cmocka_unit_test(converter_leaves_a_pid_out_and_counts_it),
+		cmocka_unit_test(converter_adds_what_members_counted_to_the_sample_of_their_group),
 		cmocka_unit_test(converter_states_what_was_lost_and_never_adds_it_up),
 		cmocka_unit_test(converter_counts_what_it_cannot_read_or_does_not_know),
 		cmocka_unit_test(converter_windows_do_not_share_samples),

@@ -5,7 +5,7 @@
  * what the records say. One record or setting a line, numbers of addresses in hex:
  *
  *     event NAME TYPE CONFIG hz|period N     TYPE: hardware, software, tracepoint, raw
- *     labels LIST        keep EVENT          exclude PID          settings, before any record
+ *     labels LIST        keep EVENT          settings, before any record
  *     time NS                                of the records that follow
  *     ~ …                                    the record is synthetic (from /proc)
  *     comm PID/TID NAME                      exec PID/TID NAME (COMM of an exec)
@@ -152,8 +152,6 @@ static bool read_setting(struct golden *g, const char *verb, const char *p)
 	} else if (strcmp(verb, "keep") == 0) {
 		(void)next_word(&p, g->keep);
 		g->config.event = g->keep;
-	} else if (strcmp(verb, "exclude") == 0) {
-		g->config.exclude_pid = next_number(g, &p, 10);
 	} else if (strcmp(verb, "time") == 0) {
 		g->maker.time_ns = next_number(g, &p, 10);
 	} else {

@@ -49,13 +49,13 @@ static const char *text_of(struct fixture *f, uint32_t set)
 	size_t used = 0;
 	f->text[0] = '\0';
 	for (uint32_t i = 0; i < labels.n; i++) {
-		const struct profile_label *l = &f->profile->labels.items[labels.first + i];
-		int n = l->is_number ? snprintf(f->text + used, sizeof(f->text) - used, "%s%s=%d",
-						i ? " " : "", profile_text(f->profile, l->key),
-						(int)l->num)
-				     : snprintf(f->text + used, sizeof(f->text) - used, "%s%s=%s",
-						i ? " " : "", profile_text(f->profile, l->key),
-						profile_text(f->profile, l->str));
+		const struct profile_label l = profile_label_at(f->profile, labels.first + i);
+		int n = l.is_number ? snprintf(f->text + used, sizeof(f->text) - used, "%s%s=%d",
+					       i ? " " : "", profile_text(f->profile, l.key),
+					       (int)l.num)
+				    : snprintf(f->text + used, sizeof(f->text) - used, "%s%s=%s",
+					       i ? " " : "", profile_text(f->profile, l.key),
+					       profile_text(f->profile, l.str));
 		used += (size_t)n;
 	}
 	return f->text;

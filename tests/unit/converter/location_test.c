@@ -9,13 +9,13 @@
 #include "base/hash_map.h"
 #include "converter/location.h"
 
-static uint32_t intern(struct location_table *table, struct profile *profile, uint64_t address,
-		       uint32_t image, bool is_return)
+static uint32_t intern(struct location_table *table, uint64_t address, uint32_t image,
+		       bool is_return)
 {
 	const struct location location = {
 		.address = address, .image = image, .is_return = is_return};
 	location_table_prefetch(table, &location);
-	return location_table_intern(table, profile, &location);
+	return location_table_intern(table, &location);
 }
 
 static void location_table_gives_equal_places_one_index(void **state)
@@ -27,17 +27,26 @@ static void location_table_gives_equal_places_one_index(void **state)
 	uint32_t n = 0;
 	for (uint64_t address = 0; address < 3000; address++) {
 		for (uint32_t image = 0; image < 5; image++) {
-			assert_int_equal(intern(&table, profile, address, image, false), n++);
-			assert_int_equal(intern(&table, profile, address, image, true), n++);
+			assert_int_equal(intern(&table, address, image, false), n++);
+			assert_int_equal(intern(&table, address, image, true), n++);
 		}
 	}
 	for (uint64_t address = 0; address < 3000; address++)
-		assert_int_equal(intern(&table, profile, address, 3, true), address * 10 + 7);
+		assert_int_equal(intern(&table, address, 3, true), address * 10 + 7);
 	assert_int_equal(table.n, n);
+	const struct location kept = location_table_get(&table, 17);
+	assert_int_equal(kept.address, 1);
+	assert_int_equal(kept.image, 3);
+	assert_true(kept.is_return);
+	location_table_move(&table, profile);
+	assert_int_equal(table.n, 0);
 	assert_int_equal(profile->locations.n, n);
-	assert_int_equal(table.items[17].address, 1);
-	assert_int_equal(table.items[17].image, 3);
-	assert_true(table.items[17].is_return);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct location moved = location_of_profile(&profile->locations.items[i]);
+		assert_int_equal(moved.address, i / 10);
+		assert_int_equal(moved.image, i / 2 % 5);
+		assert_int_equal(moved.is_return, i % 2);
+	}
 	location_table_clear(&table);
 	assert_int_equal(table.n, 0);
 	location_table_fini(&table);
@@ -60,13 +69,11 @@ static void location_table_cannot_be_aimed_at(void **state)
 {
 	(void)state;
 	struct location_table table;
-	struct profile *profile = profile_new();
 	location_table_init(&table);
 	assert_int_equal(hash_mix(unmix(12345)), 12345);
 	for (uint64_t i = 0; i < 300000; i++)
-		assert_int_equal(intern(&table, profile, unmix(i << 32), 0, false), i);
+		assert_int_equal(intern(&table, unmix(i << 32), 0, false), i);
 	location_table_fini(&table);
-	profile_free(profile);
 }
 
 int main(void)

@@ -61,7 +61,8 @@ static const char *path_at(struct fixture *f, uint32_t pid, uint32_t tid, uint64
 
 static const char *thread_name(struct fixture *f, uint32_t pid, uint32_t tid)
 {
-	return process_table_recent(&f->table, pid, tid)->comm;
+	static char text[THREAD_COMM_BYTES];
+	return thread_comm(process_table_recent(&f->table, pid, tid), text);
 }
 
 static const char *process_name(struct fixture *f, uint32_t pid, uint32_t tid)

@@ -97,7 +97,8 @@ static void check_plain_fields(const struct perf_event_attr *attr, const struct 
 	assert_int_equal(s->time_ns, when(attr, PERF_SAMPLE_TIME, 126));
 }
 
-static void check_counters(const struct perf_event_attr *attr, const struct sample *s)
+static void check_counters(const struct perf_event_attr *attr, bool is_swapped,
+			   const struct sample *s)
 {
 	if (!(attr->sample_type & PERF_SAMPLE_READ)) {
 		assert_int_equal(s->n_read_values, 0);
@@ -109,7 +110,7 @@ static void check_counters(const struct perf_event_attr *attr, const struct samp
 		assert_int_equal(s->n_read_lost, has_lost ? 7000 : 0);
 	} else {
 		assert_int_equal(s->n_read_values, 1);
-		assert_int_equal(s->read_value, 119);
+		assert_int_equal(sample_counter(s, 0, is_swapped).value, 119);
 		assert_int_equal(s->n_read_lost, has_lost ? 1000 : 0);
 	}
 }
@@ -160,7 +161,7 @@ static void check_attr(const struct perf_event_attr *attr)
 		record_maker_sample(&m, PERF_RECORD_MISC_USER, attr, &full);
 		assert_true(sample_read(&m.records[0], attr, is_swapped, &sample));
 		check_plain_fields(attr, &sample);
-		check_counters(attr, &sample);
+		check_counters(attr, is_swapped, &sample);
 		check_lists(attr, is_swapped, &sample);
 		record_maker_fini(&m);
 	}

@@ -101,11 +101,11 @@ static void check(const struct fixture *f, uint32_t stack, const struct expected
 	for (; stack; stack = f->profile->stacks.items[stack].parent, i++) {
 		assert_true(i < n);
 		uint32_t index = f->profile->stacks.items[stack].location;
-		const struct location *location = &f->locations.items[index];
-		assert_string_equal(image_table_get(&f->images, location->image)->path,
+		const struct location location = location_table_get(&f->locations, index);
+		assert_string_equal(image_table_get(&f->images, location.image)->path,
 				    want[i].path);
-		assert_int_equal(location->address, want[i].address);
-		assert_int_equal(location->is_return, want[i].is_return);
+		assert_int_equal(location.address, want[i].address);
+		assert_int_equal(location.is_return, want[i].is_return);
 	}
 	assert_int_equal(i, n);
 }

@@ -407,15 +407,97 @@ static void symbolize_gives_file_offsets_when_the_file_is_gone(void **state)
 	check_replaced("-Wl,--build-id=none", false, true);
 }
 
+/* FR-47: named by kallsyms alone, or by a record too: one program at one place. */
+static void symbolize_bpf_program_is_the_same_by_kallsyms_and_by_record(void **state)
+{
+	(void)state;
+	const uint64_t program = 0xffffffffc0b01000;
+	const char *name = "bpf_prog_6deef7357e7b4530_probe";
+	for (int has_record = 0; has_record < 2; has_record++) {
+		struct fixture f;
+		fixture_init(&f);
+		converter_free(f.converter);
+		symcache_free(f.cache);
+		char kallsyms[PATH_MAX];
+		snprintf(kallsyms, sizeof(kallsyms), "%s", temp_dir_path(&f.dir, "kallsyms"));
+		char *text = mem_format("ffffffff81000000 T _text\nffffffff82000000 T _etext\n"
+					"%" PRIx64 " t %s\t[bpf]\n",
+					program, name);
+		write_text(kallsyms, text);
+		mem_free(text);
+		f.cache = symcache_new(
+			&(struct symcache_config){.no_cache = true, .kallsyms = kallsyms});
+		const struct converter_config config = {.labels = 0};
+		f.converter = converter_new(&config, &f.source, f.cache);
+		record_maker_kernel(&f.maker, 0xffffffff81000000, 0x1000000, 0xffffffff81000000,
+				    "[kernel.kallsyms]_text");
+		if (has_record)
+			record_maker_ksymbol(&f.maker, program, 0x100, name, false);
+		const uint64_t chain[] = {PERF_CONTEXT_KERNEL, program + 0x10};
+		const struct record_maker_sample sample = {
+			.ip = chain[1], .pid = PID, .tid = PID, .chain = chain, .n_chain = 2};
+		record_maker_sample(&f.maker, PERF_RECORD_MISC_KERNEL, &f.event.attr, &sample);
+		convert(&f);
+		const char *dump = buf_string(&f.text);
+		if (!strstr(dump, "mapping [bpf] 0x0-0xffffffffffffffff") ||
+		    !strstr(dump, "location [bpf] 0xffffffffc0b01010 "
+				  "bpf_prog_6deef7357e7b4530_probe"))
+			fail_msg("record %d:\n%s", has_record, dump);
+		fixture_fini(&f);
+	}
+}
+
+/* FR-88 */
+static void symbolize_puts_the_program_first_though_only_a_library_was_sampled(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f);
+	const char *path = temp_dir_path(&f.dir, "bin/burn");
+	if (!compile(&f, "gcc" WITH_ID, burn_source, path)) {
+		fixture_fini(&f);
+		skip();
+	}
+	struct elf_file elf;
+	elf_read(&elf, path);
+	const Elf64_Phdr *code = code_segment(&elf);
+	const uint64_t bias = 0x555555554000, library = 0x7f0000000000;
+	const struct record_maker_file file = {.path = "/nonexistent/libburn.so.6", .inode = 7};
+	const uint64_t chain[] = {PERF_CONTEXT_USER, library + 0x100};
+	for (int is_program_sampled = 0; is_program_sampled < 2; is_program_sampled++) {
+		map_code(&f, &elf, bias, true);
+		record_maker_mmap2(&f.maker, PID, library, PAGE, 0, &file);
+		const uint64_t own[] = {PERF_CONTEXT_USER, bias + code->p_vaddr + 4};
+		sample_chain(&f, chain, 2);
+		if (is_program_sampled)
+			sample_chain(&f, own, 2);
+		convert(&f);
+		const struct profile_mapping *first = &f.profile->mappings.items[0];
+		assert_int_equal(f.profile->mappings.n, 2);
+		assert_string_equal(profile_text(f.profile, first->filename), path);
+		assert_string_equal(profile_text(f.profile, first->build_id), BUILD_ID_HEX);
+		assert_int_equal(first->memory_start, code->p_vaddr);
+		assert_int_equal(first->memory_limit, code->p_vaddr + code->p_memsz);
+		assert_int_equal(first->file_offset, code->p_offset);
+		for (uint32_t i = 0; i < f.profile->locations.n; i++)
+			assert_true(f.profile->locations.items[i].mapping <= 1);
+	}
+	mem_free(elf.bytes);
+	fixture_fini(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(symbolize_bpf_program_is_the_same_by_kallsyms_and_by_record),
 		cmocka_unit_test(symbolize_names_pie_no_pie_and_shared_library),
 		cmocka_unit_test(symbolize_names_what_other_linkers_make),
 		cmocka_unit_test(symbolize_processes_share_locations),
 		cmocka_unit_test(symbolize_pieces_of_a_segment_are_one_mapping),
 		cmocka_unit_test(symbolize_never_names_from_a_rebuilt_binary),
 		cmocka_unit_test(symbolize_gives_file_offsets_when_the_file_is_gone),
+		cmocka_unit_test(
+			symbolize_puts_the_program_first_though_only_a_library_was_sampled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void check_header(const struct credentials *credentials, size_t index, co
 	assert_int_equal(header->n_value, strlen(value));
 	assert_memory_equal(header->name, name, strlen(name));
 	assert_memory_equal(header->value, value, strlen(value));
-	assert_int_equal(header->is_secret, is_secret);
+	assert_int_equal(header->is_unindexed, is_secret);
 }
 
 static void credentials_become_headers_in_lower_case(void **state)

@@ -67,6 +67,8 @@ static void endpoint_refuses_with_the_reason(void **state)
 		     {"[::1", "\"[\" without \"]\""},
 		     {"[::1]x", "followed by neither"},
 		     {"[1.2.3.4]:5", "is not an IPv6 address"},
+		     {"::0%eth0]:9", "is not an IPv6 address"},
+		     {"[fe80::1%]", "is not an IPv6 address"},
 		     {"a b", "is not a host name"},
 		     {"h\xc3\xb6st", "is not a host name"},
 		     {"unix:", "absolute path or @NAME"},

@@ -104,7 +104,7 @@ static void file_sink_names_files_by_time_and_series(void **state)
 	assert_string_equal(profile_text(back, back->comments.items[2]),
 			    "series: process_cpu{service_name=\"git/../aly\",node=\"host-1\"}");
 	/* Labels of samples are as they were, numbers too. */
-	assert_int_equal(back->labels.items[back->label_sets.items[1].first + 1].is_number, true);
+	assert_true(profile_label_at(back, back->label_sets.items[1].first + 1).is_number);
 	profile_free(back);
 	const struct file_sink_counts *counts = file_sink_get_counts(sink);
 	assert_int_equal(counts->n_written, 3);

@@ -14,7 +14,7 @@ static const uint64_t second = 1000000000;
 
 static void header(struct grpc_response *response, const char *name, const char *value)
 {
-	grpc_response_header(response, name, strlen(name), value, strlen(value), 0);
+	grpc_response_header(response, name, strlen(name), value, strlen(value), &clock_system);
 }
 
 /* The headers of an answer that is gRPC. */

@@ -281,9 +281,10 @@ static void h2_session_obeys_windows_and_frame_sizes(void **state)
 	f->n_read = f->sent.size;
 	pump(f);
 	assert_int_equal(f->body_offset, 51000);
-	assert_int_equal(find_frame(f, DATA).n, 20000);
-	assert_int_equal(find_frame(f, DATA).n, 20000);
-	assert_int_equal(find_frame(f, DATA).n, 10000);
+	/* Frames and their heads of 9 bytes fill TLS records of 16384. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(find_frame(f, DATA).n, 16375);
+	assert_int_equal(find_frame(f, DATA).n, 50000 - 3 * 16375);
 	/* The window shrinks to 0: 1000 less than nothing. */
 	assert_null(receive(f, second, SETTINGS, 0, 0, "\0\4\0\0\0\0", 6));
 	assert_null(receive(f, second, WINDOW_UPDATE, 0, 1, "\0\0\3\xe8", 4));

@@ -206,22 +206,22 @@ static void list_profile(const struct profile *profile, struct lines *out)
 			struct profile_label_set set =
 				profile->label_sets.items[profile->samples.items[i].label_set];
 			for (uint32_t k = 0; k < set.n; k++) {
-				const struct profile_label *label =
-					&profile->labels.items[set.first + k];
-				const char *key = profile_text(profile, label->key);
+				const struct profile_label label =
+					profile_label_at(profile, set.first + k);
+				const char *key = profile_text(profile, label.key);
 				for (size_t t = 0; t < ARRAY_LEN(translated); t++) {
 					if (!strcmp(key, translated[t].key))
 						key = translated[t].name;
 				}
-				if (label->is_number)
+				if (label.is_number)
 					assert_null(buf_printf(
-						&text, " %s=#%" PRId64 "%s", key, label->num,
-						label->unit == label->key
+						&text, " %s=#%" PRId64 "%s", key, label.num,
+						label.unit == label.key
 							? ""
-							: profile_text(profile, label->unit)));
+							: profile_text(profile, label.unit)));
 				else
 					assert_null(buf_printf(&text, " %s=%s", key,
-							       profile_text(profile, label->str)));
+							       profile_text(profile, label.str)));
 			}
 			for (uint32_t node = profile->samples.items[i].stack; node;
 			     node = profile->stacks.items[node].parent) {

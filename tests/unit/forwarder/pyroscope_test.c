@@ -63,11 +63,11 @@ static const char *sample_labels(const struct profile *profile, uint32_t sample)
 		profile->label_sets.items[profile->samples.items[sample].label_set];
 	text[0] = 0;
 	for (uint32_t i = 0; i < set.n; i++) {
-		const struct profile_label *label = &profile->labels.items[set.first + i];
+		const struct profile_label label = profile_label_at(profile, set.first + i);
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s=%s%s",
-					 i ? " " : "", profile_text(profile, label->key),
-					 label->is_number ? "#" : "",
-					 profile_text(profile, label->str));
+					 i ? " " : "", profile_text(profile, label.key),
+					 label.is_number ? "#" : "",
+					 profile_text(profile, label.str));
 	}
 	return text;
 }
@@ -185,7 +185,7 @@ static void pyroscope_keeps_to_thirty_labels_of_their_lengths(void **state)
 	assert_non_null(strstr(text, "service_name=last"));
 	struct profile_label_set set = sent->label_sets.items[sent->samples.items[0].label_set];
 	assert_int_equal(set.n + n_series, 30);
-	const char *cut = profile_text(sent, sent->labels.items[set.first].str);
+	const char *cut = profile_text(sent, profile_label_at(sent, set.first).str);
 	assert_int_equal(strlen(cut), 2047); /* the character that would be cut goes */
 	assert_string_equal(cut + 2044, "...");
 	profile_free(sent);

@@ -183,6 +183,119 @@ static void pipeline_tells_of_a_sink_that_failed(void **state)
 	mem_free(sink.serials);
 }
 
+/* Counts what its sink has when it runs, and can stand still meanwhile. */
+struct call {
+	const struct collector_of_serials *sink;
+	size_t n_before;
+	sem_t *gate;
+	struct error *failure;
+};
+
+static struct error *note_sink(void *context)
+{
+	struct call *call = context;
+	call->n_before = call->sink->n;
+	if (call->gate)
+		sem_wait(call->gate);
+	return call->failure;
+}
+
+static void wait_for_call(struct pipeline *pipeline)
+{
+	struct pollfd fd = {.fd = pipeline_call_fd(pipeline), .events = POLLIN};
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	assert_false(pipeline_is_calling(pipeline));
+	assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
+static void pipeline_calls_between_records_and_drops_none_meanwhile(void **state)
+{
+	(void)state;
+	sem_t gate;
+	sem_init(&gate, 0, 0);
+	struct collector_of_serials sink = {0};
+	struct call call = {.sink = &sink, .gate = &gate};
+	struct pipeline_config config = {
+		.sinks = {{collect, &sink}}, .n_sinks = 1, .is_threaded = true, .max_blocks = 2};
+	struct pipeline *pipeline;
+	assert_null(pipeline_open(&config, &pipeline));
+	assert_false(pipeline_is_calling(pipeline));
+	enum { N_BEFORE = 1500, N = 200 * RECORD_BLOCK_RECORDS };
+	for (uint64_t i = 0; i < N; i++) {
+		if (i == N_BEFORE)
+			pipeline_call(pipeline, note_sink, &call);
+		assert_null(feed_one(pipeline, PERF_RECORD_SAMPLE, i));
+		if (i % 1000 == 0)
+			pipeline_flush(pipeline);
+	}
+	assert_true(pipeline_is_calling(pipeline));
+	sem_post(&gate);
+	wait_for_call(pipeline);
+	/* The thread catches up: still nothing is dropped. */
+	for (uint64_t i = N; i < N + 10 * RECORD_BLOCK_RECORDS; i++)
+		assert_null(feed_one(pipeline, PERF_RECORD_SAMPLE, i));
+	/* And once more, with the end behind it. */
+	sem_post(&gate);
+	struct call last = {.sink = &sink, .gate = &gate};
+	pipeline_call(pipeline, note_sink, &last);
+	assert_null(pipeline_finish(pipeline));
+	assert_false(pipeline_is_calling(pipeline));
+	assert_int_equal(call.n_before, N_BEFORE);
+	assert_int_equal(last.n_before, N + 10 * RECORD_BLOCK_RECORDS);
+	assert_int_equal(sink.n, N + 10 * RECORD_BLOCK_RECORDS);
+	for (size_t i = 0; i < sink.n; i++)
+		assert_int_equal(sink.serials[i], i);
+	assert_int_equal(pipeline_get_losses(pipeline).samples, 0);
+	pipeline_close(pipeline);
+	mem_free(sink.serials);
+	sem_destroy(&gate);
+}
+
+static void pipeline_bounds_what_waits_for_a_call(void **state)
+{
+	(void)state;
+	sem_t gate;
+	sem_init(&gate, 0, 0);
+	struct collector_of_serials sink = {0};
+	struct call call = {.sink = &sink, .gate = &gate};
+	struct pipeline_config config = {
+		.sinks = {{collect, &sink}}, .n_sinks = 1, .is_threaded = true, .max_blocks = 1};
+	struct pipeline *pipeline;
+	assert_null(pipeline_open(&config, &pipeline));
+	pipeline_call(pipeline, note_sink, &call);
+	enum { N = 1100 * RECORD_BLOCK_RECORDS };
+	for (uint64_t i = 0; i < N; i++)
+		assert_null(feed_one(pipeline, PERF_RECORD_SAMPLE, i));
+	sem_post(&gate);
+	assert_null(pipeline_finish(pipeline));
+	uint64_t n_lost = pipeline_get_losses(pipeline).samples;
+	assert_true(n_lost > 0);
+	assert_int_equal(sink.n + n_lost, N);
+	pipeline_close(pipeline);
+	mem_free(sink.serials);
+	sem_destroy(&gate);
+}
+
+static void pipeline_takes_the_error_of_a_call_for_a_sinks(void **state)
+{
+	(void)state;
+	struct collector_of_serials sink = {0};
+	struct call call = {.sink = &sink, .failure = error_new(ERROR_IO, "disk full")};
+	struct pipeline_config config = {
+		.sinks = {{collect, &sink}}, .n_sinks = 1, .is_threaded = true};
+	struct pipeline *pipeline;
+	assert_null(pipeline_open(&config, &pipeline));
+	pipeline_call(pipeline, note_sink, &call);
+	struct pollfd fd = {.fd = pipeline_failure_fd(pipeline), .events = POLLIN};
+	assert_int_equal(poll(&fd, 1, 10000), 1);
+	wait_for_call(pipeline);
+	struct error *err = pipeline_finish(pipeline);
+	assert_non_null(err);
+	assert_string_equal(error_text(err), "disk full");
+	error_free(err);
+	pipeline_close(pipeline);
+}
+
 static void pipeline_closes_without_having_finished(void **state)
 {
 	(void)state;
@@ -205,6 +318,9 @@ int main(void)
 		cmocka_unit_test(pipeline_drops_samples_before_side_band_and_counts),
 		cmocka_unit_test(pipeline_bounds_side_band_too),
 		cmocka_unit_test(pipeline_tells_of_a_sink_that_failed),
+		cmocka_unit_test(pipeline_calls_between_records_and_drops_none_meanwhile),
+		cmocka_unit_test(pipeline_bounds_what_waits_for_a_call),
+		cmocka_unit_test(pipeline_takes_the_error_of_a_call_for_a_sinks),
 		cmocka_unit_test(pipeline_closes_without_having_finished),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

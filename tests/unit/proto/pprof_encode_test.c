@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "proto/gunzip.h"
 #include "proto/pprof_encode.h"
 #include "proto/pprof_read.h"
 #include "tests/unit/proto/made_up_profile.h"
@@ -146,10 +147,50 @@ static void pprof_encode_leaves_out_labels_without_a_value(void **state)
 	assert_int_equal(counts.labels, 2);
 	struct profile_label_set set = back->label_sets.items[back->samples.items[0].label_set];
 	assert_int_equal(set.n, 2);
-	assert_string_equal(profile_text(back, back->labels.items[set.first].unit), "cpu");
-	assert_int_equal(back->labels.items[set.first + 1].num, -5);
+	assert_string_equal(profile_text(back, profile_label_at(back, set.first).unit), "cpu");
+	assert_int_equal(profile_label_at(back, set.first + 1).num, -5);
 	buf_fini(&out);
 	profile_free(back);
+	profile_free(profile);
+}
+
+/* Larger than a member of gzip's: several are one stream. Stacks longer than what is walked once.
+ */
+static void pprof_encode_writes_large_profiles_in_members(void **state)
+{
+	(void)state;
+	enum { N_LOCATIONS = 1000, DEPTH = 3000, N_SAMPLES = 1500 };
+	struct profile *profile = profile_new();
+	profile_add_sample_type(profile, "samples", "count");
+	for (uint32_t i = 0; i < N_LOCATIONS; i++)
+		(void)profile_add_location(profile, PROFILE_NONE, i);
+	uint32_t stack = 0;
+	for (uint32_t i = 0; i < DEPTH; i++)
+		stack = profile_stack_push(profile, stack, i * 7 % N_LOCATIONS);
+	const int64_t one = 1;
+	for (uint32_t i = 0; i < N_SAMPLES; i++) {
+		uint32_t leaf = profile_stack_push(profile, stack, i % N_LOCATIONS);
+		struct profile_label label = {
+			.key = profile_string(profile, "pid"), .num = i, .is_number = true};
+		(void)profile_add_sample(profile, leaf, profile_label_set(profile, &label, 1),
+					 &one);
+	}
+	struct buf plain, packed, unpacked;
+	encode(profile, 0, &plain);
+	encode(profile, 6, &packed);
+	buf_init(&unpacked, SIZE_MAX);
+	assert_true(plain.size > 8 << 20);
+	assert_null(gunzip_all(packed.data, packed.size, &unpacked));
+	assert_int_equal(unpacked.size, plain.size);
+	assert_memory_equal(unpacked.data, plain.data, plain.size);
+	struct profile *back = NULL;
+	struct pprof_read_counts counts;
+	assert_null(pprof_read(packed.data, packed.size, NULL, &back, &counts));
+	assert_int_equal(back->samples.n, N_SAMPLES);
+	profile_free(back);
+	buf_fini(&unpacked);
+	buf_fini(&packed);
+	buf_fini(&plain);
 	profile_free(profile);
 }
 
@@ -238,6 +279,7 @@ int main(void)
 		cmocka_unit_test(pprof_encode_keeps_its_field_order),
 		cmocka_unit_test(pprof_encode_takes_stacks_and_strings_larger_than_its_block),
 		cmocka_unit_test(pprof_encode_leaves_out_labels_without_a_value),
+		cmocka_unit_test(pprof_encode_writes_large_profiles_in_members),
 		cmocka_unit_test(pprof_encode_hands_on_the_error_of_its_sink),
 		cmocka_unit_test(go_tool_pprof_reads_what_is_written),
 	};

@@ -150,8 +150,9 @@ static void pprof_read_keeps_text_where_a_label_has_both(void **state)
 	struct profile_label_set set =
 		profile->label_sets.items[profile->samples.items[1].label_set];
 	assert_int_equal(set.n, 1);
-	assert_string_equal(profile_text(profile, profile->labels.items[set.first].str), "main");
-	assert_int_equal(profile->labels.items[set.first].num, 0);
+	assert_string_equal(profile_text(profile, profile_label_at(profile, set.first).str),
+			    "main");
+	assert_int_equal(profile_label_at(profile, set.first).num, 0);
 	profile_free(profile);
 }
 

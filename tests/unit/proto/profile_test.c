@@ -122,6 +122,37 @@ static void profile_stack_doors_agree_over_many_chains(void **state)
 	profile_free(by_push);
 }
 
+static void profile_join_locations_joins_what_becomes_equal(void **state)
+{
+	(void)state;
+	struct profile *profile = two_columns();
+	for (uint64_t address = 0; address < 4; address++)
+		profile_add_location(profile, PROFILE_NONE, 100 + address);
+	const uint32_t a[] = {0, 1}, b[] = {2, 1}, c[] = {0, 3};
+	const int64_t once[] = {1, 10}, twice[] = {2, 20}, more[] = {4, 40};
+	profile_add_sample(profile, profile_stack(profile, a, 2), 0, once);
+	profile_add_sample(profile, profile_stack(profile, b, 2), 0, twice);
+	profile_add_sample(profile, profile_stack(profile, c, 2), 0, more);
+	const uint32_t to[] = {0, 1, 0, 3};
+	profile_join_locations(profile, to);
+	assert_int_equal(profile->locations.n, 3);
+	assert_int_equal(profile->locations.items[2].address, 103);
+	assert_int_equal(profile->samples.n, 2);
+	assert_int_equal(profile_values(profile, 0)[0], 3);
+	assert_int_equal(profile_values(profile, 0)[1], 30);
+	assert_int_equal(profile_values(profile, 1)[0], 4);
+	uint32_t leaf = profile->samples.items[1].stack;
+	assert_int_equal(profile->stacks.items[leaf].location, 0);
+	assert_int_equal(profile->stacks.items[profile->stacks.items[leaf].parent].location, 2);
+	assert_int_equal(profile->stacks.n, 1 + 4);
+	/* And it can be added to as before. */
+	const uint32_t moved[] = {0, 1};
+	profile_add_sample(profile, profile_stack(profile, moved, 2), 0, once);
+	assert_int_equal(profile->samples.n, 2);
+	assert_int_equal(profile_values(profile, 0)[0], 4);
+	profile_free(profile);
+}
+
 static void profile_add_sample_adds_to_the_same_stack_and_labels(void **state)
 {
 	(void)state;
@@ -158,8 +189,39 @@ static void profile_add_sample_keeps_a_million_apart(void **state)
 	assert_int_equal(profile->stacks.n, N + 1);
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(profile_add_sample(profile, i + 1, 0, &one), i);
-	/* Node and sample together. */
-	assert_true(profile_memory_bytes(profile) < (size_t)N * (64 + 48));
+	/* Node and sample together; without what finds them their arrays are left. */
+	assert_true(profile_memory_bytes(profile) < (size_t)N * 46);
+	profile_trim(profile);
+	assert_true(profile_memory_bytes(profile) < (size_t)N * 25);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(profile_stack_push(profile, i / 2, i), i + 1);
+		assert_int_equal(profile_add_sample(profile, i + 1, 0, &one), i);
+	}
+	profile_free(profile);
+}
+
+static void profile_set_lines_keeps_equal_runs_once(void **state)
+{
+	(void)state;
+	struct profile *profile = profile_new();
+	struct profile_line lines[3] = {{.line = 1}, {.line = 2}, {.line = 3}};
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t location = profile_add_location(profile, PROFILE_NONE, i);
+		profile_set_lines(profile, location, lines, i % 4);
+	}
+	assert_int_equal(profile->lines.n, 1 + 2 + 3);
+	for (uint32_t i = 0; i < 100; i++) {
+		const struct profile_location *location = &profile->locations.items[i];
+		assert_int_equal(location->n_lines, i % 4);
+		for (uint32_t k = 0; k < location->n_lines; k++)
+			assert_int_equal(profile->lines.items[location->first_line + k].line,
+					 k + 1);
+	}
+	/* What others share stays as it is. */
+	lines[0].line = 7;
+	profile_set_lines(profile, 1, lines, 1);
+	assert_int_equal(profile->lines.items[profile->locations.items[1].first_line].line, 7);
+	assert_int_equal(profile->lines.items[profile->locations.items[5].first_line].line, 1);
 	profile_free(profile);
 }
 
@@ -172,10 +234,10 @@ static void profile_label_set_keeps_order_and_gives_zero_a_unit(void **state)
 		{.key = profile_string(profile, "request"), .is_number = true},
 	};
 	uint32_t set = profile_label_set(profile, labels, 2);
-	const struct profile_label *kept =
-		&profile->labels.items[profile->label_sets.items[set].first];
-	assert_string_equal(profile_text(profile, kept[0].unit), "pid");
-	assert_string_equal(profile_text(profile, kept[1].unit), "bytes");
+	uint32_t first = profile->label_sets.items[set].first;
+	assert_string_equal(profile_text(profile, profile_label_at(profile, first).unit), "pid");
+	assert_string_equal(profile_text(profile, profile_label_at(profile, first + 1).unit),
+			    "bytes");
 	assert_int_equal(profile_label_set(profile, labels, 2), set);
 	struct profile_label swapped[] = {labels[1], labels[0]};
 	assert_int_not_equal(profile_label_set(profile, swapped, 2), set);
@@ -235,11 +297,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(profile_starts_with_empty_string_stack_and_set),
 		cmocka_unit_test(profile_string_repairs_what_is_not_utf8),
+		cmocka_unit_test(profile_join_locations_joins_what_becomes_equal),
 		cmocka_unit_test(profile_function_is_kept_once),
 		cmocka_unit_test(profile_stack_shares_nodes_from_the_root),
 		cmocka_unit_test(profile_stack_doors_agree_over_many_chains),
 		cmocka_unit_test(profile_add_sample_adds_to_the_same_stack_and_labels),
 		cmocka_unit_test(profile_add_sample_keeps_a_million_apart),
+		cmocka_unit_test(profile_set_lines_keeps_equal_runs_once),
 		cmocka_unit_test(profile_label_set_keeps_order_and_gives_zero_a_unit),
 		cmocka_unit_test(profile_set_main_mapping_moves_references),
 		cmocka_unit_test(profile_set_symbol_flags_wants_every_location_named),

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -58,6 +59,40 @@ static void demangle_reads_both_manglings_of_rust(void **state)
 	assert_form("_RINvNtC3std3mem8align_ofdE", normal, "std::mem::align_of::<f64>");
 	assert_form("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE.llvm.1234567890", normal,
 		    "core::fmt::Write::write_fmt");
+}
+
+static void demangle_reads_d(void **state)
+{
+	(void)state;
+	enum symcache_demangle normal = SYMCACHE_DEMANGLE_NORMAL, full = SYMCACHE_DEMANGLE_FULL;
+	assert_form("_D8demangle4testFaZv", normal, "demangle.test");
+	assert_form("_D8demangle4testFaZv", full, "demangle.test(char)");
+	assert_form("_D8demangle4testMxFZv", normal, "demangle.test");
+	assert_form("_D8demangle4testMxFZv", full, "demangle.test() const");
+	assert_form("_D3foo3barFiZ3bazMFNaNbZi", normal, "foo.bar(int).baz");
+	assert_form("_D8demangle9__T4testZv", normal, "demangle.test!()");
+	assert_form("_D8demangle3fooQeFiZv", normal, "demangle.foo.foo");
+	assert_form("_D8demangle4testFaZv@plt", normal, "demangle.test@plt");
+	assert_form("_Dmain", normal, "D main");
+	assert_form("_DYNAMIC", normal, "_DYNAMIC");
+	assert_form("$s4main3fooyyF", normal, "$s4main3fooyyF");
+}
+
+/* Pairs of pairs of pairs: each back reference doubles what it stands for. */
+static void demangle_of_d_is_bounded(void **state)
+{
+	(void)state;
+	char name[512] = "_D8demangle4testFB2ii";
+	for (int i = 0; i < 40; i++) {
+		char pair[16];
+		snprintf(pair, sizeof(pair), "B2Q%cQ%c", i ? 'g' : 'f', i ? 'i' : 'h');
+		strcat(name, pair);
+	}
+	strcat(name, "Zv");
+	struct demangled out;
+	clock_t start = clock();
+	assert_false(demangle_name(name, SYMCACHE_DEMANGLE_FULL, &out));
+	assert_true(clock() - start < CLOCKS_PER_SEC / 10);
 }
 
 static void demangle_leaves_what_is_not_mangled(void **state)
@@ -139,6 +174,8 @@ int main(void)
 		cmocka_unit_test(demangle_full_keeps_everything),
 		cmocka_unit_test(demangle_none_leaves_names_alone),
 		cmocka_unit_test(demangle_reads_both_manglings_of_rust),
+		cmocka_unit_test(demangle_reads_d),
+		cmocka_unit_test(demangle_of_d_is_bounded),
 		cmocka_unit_test(demangle_leaves_what_is_not_mangled),
 		cmocka_unit_test(demangle_gives_up_on_exponential_names_at_once),
 		cmocka_unit_test(demangle_survives_the_longest_names_that_it_takes),

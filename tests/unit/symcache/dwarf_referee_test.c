@@ -311,6 +311,13 @@ static void dwarf_source_reads_packages(void **state)
 	      NULL);
 	check(SPLIT("clang-14", "5") " && llvm-dwp-14 -e program -o one.dwp && rm *.dwo", "one.dwp",
 	      NULL);
+	/* References that count from the begin of the .dwo file, DW_FORM_ref_addr for
+	 * DW_AT_abstract_origin: in a file of one unit they have the values of DW_FORM_ref4. */
+	check(SPLIT("gcc", "4") " && dwp -e program -o one.dwp && rm *.dwo && "
+				"objcopy --dump-section .debug_abbrev.dwo=abbrevs one.dwp && "
+				"LC_ALL=C sed -i 's/\\x31\\x13/\\x31\\x10/g' abbrevs && "
+				"objcopy --update-section .debug_abbrev.dwo=abbrevs one.dwp",
+	      "one.dwp", NULL);
 }
 
 static void dwarf_source_reads_alternates_of_dwz(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which names a kernel gets, as seen through the door. */
 #include <elf.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -255,6 +257,110 @@ static void this_host_is_named_by_its_own_kallsyms(void **state)
 	end(&f);
 }
 
+/* A vmlinux with DWARF: schedule() with pick_next() inlined, and the kernel's build-id. */
+static bool link_vmlinux(struct fixture *f)
+{
+	static const char source[] = "volatile int queue;\n"
+				     "static inline int pick_next(int cpu)\n"
+				     "{\n"
+				     "	return queue / cpu;\n"
+				     "}\n"
+				     "int schedule(int cpu)\n"
+				     "{\n"
+				     "	return pick_next(cpu) + 3;\n"
+				     "}\n"
+				     "void _start(void) { schedule(1); }\n";
+	save_text(temp_dir_path(&f->dir, "sched.c"), source);
+	char command[2 * PATH_MAX];
+	snprintf(command, sizeof(command),
+		 "command -v gcc > /dev/null && cd %s && gcc -O2 -g -fno-pic -nostdlib -static "
+		 "-no-pie -mcmodel=kernel -fno-ipa-icf "
+		 "-Wl,-Ttext=0x%llx,--build-id=0x%040x,--defsym=_text=0x%llx -o vmlinux sched.c",
+		 f->dir.path, TEXT, 7, TEXT);
+	if (system(command) != 0)
+		return false;
+	f->config.vmlinux = f->vmlinux;
+	return true;
+}
+
+static uint64_t symbol_value(struct fixture *f, const char *name)
+{
+	char command[2 * PATH_MAX];
+	snprintf(command, sizeof(command), "nm %s | awk '$3 == \"%s\" {print $1}'", f->vmlinux,
+		 name);
+	FILE *nm = popen(command, "r");
+	assert_non_null(nm);
+	unsigned long long value = 0;
+	assert_int_equal(fscanf(nm, "%llx", &value), 1);
+	pclose(nm);
+	return value;
+}
+
+/* The kernel lies where KASLR put it, kallsyms names it, and the vmlinux knows the lines. */
+static void vmlinux_gives_lines_and_inlined_calls_where_kallsyms_gives_names(void **state)
+{
+	(void)state;
+	const uint64_t moved = 0x7000000;
+	struct fixture f;
+	begin(&f);
+	f.query.build_id = build_id_make((const uint8_t[20]){[19] = 7}, 20);
+	if (!link_vmlinux(&f)) {
+		end(&f);
+		skip();
+	}
+	uint64_t schedule = symbol_value(&f, "schedule");
+	char kallsyms[512];
+	snprintf(kallsyms, sizeof(kallsyms),
+		 "%" PRIx64 " T _text\n%" PRIx64 " T schedule\n%" PRIx64 " T other\n"
+		 "ffffffffc0a01000 t nft_do_chain\t[nf_tables]\n",
+		 (uint64_t)TEXT + moved, schedule + moved, schedule + moved + 0x10000);
+	save_kallsyms(&f, kallsyms);
+	/* A recording of another boot: moved once more. */
+	f.query.text_start = TEXT + 0x1000000;
+	start(&f);
+	struct symbol_result result;
+	const char *module = NULL;
+	uint64_t vaddr = schedule + 0x1000000;
+	bool has_inlined = false;
+	for (uint64_t at = vaddr; at < vaddr + 8; at++) {
+		symcache_resolve_kernel(f.cache, at, &result, &module);
+		assert_int_equal(result.reason, SYMBOL_FOUND);
+		const struct symbol_frame *outer = &result.frames[result.n_frames - 1];
+		assert_string_equal(outer->name, "schedule");
+		assert_non_null(strstr(outer->file, "sched.c"));
+		assert_int_equal(outer->start_line, 6);
+		if (result.n_frames == 2) {
+			has_inlined = true;
+			assert_string_equal(result.frames[0].name, "pick_next");
+			assert_int_equal(result.frames[0].line, 4);
+			assert_int_equal(outer->line, 8);
+		}
+	}
+	assert_true(has_inlined);
+	/* What the vmlinux does not know keeps the name of kallsyms. */
+	assert_name(&f, vaddr + 0x10000, "other", "");
+	end(&f);
+}
+
+static void vmlinux_of_another_build_gives_no_lines_to_kallsyms(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	if (!link_vmlinux(&f)) {
+		end(&f);
+		skip();
+	}
+	save_kallsyms(&f, small_kallsyms);
+	start(&f);
+	struct symbol_result result;
+	const char *module = NULL;
+	symcache_resolve_kernel(f.cache, TEXT + 0x210, &result, &module);
+	assert_string_equal(result.frames[0].name, "schedule");
+	assert_null(result.frames[0].file);
+	end(&f);
+}
+
 static void no_symbols_disables_kernel_names(void **state)
 {
 	(void)state;
@@ -308,9 +414,46 @@ static void same_release_is_this_kernel_when_its_text_lies_where_it_lay(void **s
 	}
 }
 
+/*
+ * What was fetched before is used without asking; nobody listens at that port. An id that ends in
+ * zeros is taken for a padded one.
+ */
+static void vmlinux_is_fetched_when_nothing_else_gives_names(void **state)
+{
+	(void)state;
+	static const char *const no_roots[] = {NULL};
+	const struct symcache_debuginfod debuginfod = {.urls = "http://127.0.0.1:1"};
+	struct fixture f;
+	begin(&f);
+	save_vmlinux(&f, kernel_id);
+	f.config.vmlinux = NULL;
+	f.config.debug_roots = no_roots;
+	f.config.cache_path = f.dir.path;
+	f.config.debuginfod = &debuginfod;
+	const char *kept = temp_dir_path(&f.dir, "fetched/0909090900000000.debuginfo");
+	assert_int_equal(rename(f.vmlinux, kept), 0);
+	assert_int_equal(chmod(kept, 0600), 0);
+	assert_int_equal(chmod(temp_dir_path(&f.dir, "fetched"), 0700), 0);
+	for (int i = 0; i < 2; i++) {
+		f.query.has_addresses = i;
+		f.query.text_start = TEXT + 0x2000;
+		f.cache = symcache_new(&f.config);
+		symcache_kernel(f.cache, &f.query);
+		symcache_prepare(f.cache, NULL, 0, NULL, NULL);
+		if (i)
+			assert_name(&f, TEXT + 0x2200, "schedule", "");
+		else
+			assert_reason(&f, TEXT + 0x2200, SYMBOL_OTHER_KERNEL);
+		if (!i)
+			symcache_free(f.cache);
+	}
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vmlinux_is_fetched_when_nothing_else_gives_names),
 		cmocka_unit_test(kernel_of_this_host_is_named_by_kallsyms),
 		cmocka_unit_test(recorded_addresses_are_moved_by_what_kaslr_moved),
 		cmocka_unit_test(hidden_addresses_are_told_and_never_named),
@@ -321,6 +464,8 @@ int main(void)
 		cmocka_unit_test(recording_of_another_kernel_is_not_named_by_this_host),
 		cmocka_unit_test(vmlinux_is_found_below_the_sysroot_by_release),
 		cmocka_unit_test(this_host_is_named_by_its_own_kallsyms),
+		cmocka_unit_test(vmlinux_gives_lines_and_inlined_calls_where_kallsyms_gives_names),
+		cmocka_unit_test(vmlinux_of_another_build_gives_no_lines_to_kallsyms),
 		cmocka_unit_test(no_symbols_disables_kernel_names),
 		cmocka_unit_test(same_release_is_this_kernel_when_its_text_lies_where_it_lay),
 	};

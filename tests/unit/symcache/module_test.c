@@ -105,7 +105,7 @@ static void module_with_another_build_id_is_not_used(void **state)
 	begin(&f, &(struct symcache_config){.trust_paths = true});
 	save_binary(f.path, id_new, "new_function");
 	f.query.build_id = build_id_make(id_old, sizeof(id_old));
-	assert_unused(&f, MODULE_REPLACED);
+	assert_unused(&f, MODULE_OTHER_FILE);
 	end(&f);
 }
 
@@ -144,7 +144,7 @@ static void module_without_build_id_in_record_is_known_by_its_inode(void **state
 	save_binary(next, id_new, "new_function");
 	assert_int_equal(rename(next, f.path), 0);
 	struct symcache *fresh = symcache_new(&(struct symcache_config){.no_cache = true});
-	assert_int_equal(module_get_state(symcache_module(fresh, &f.query)), MODULE_REPLACED);
+	assert_int_equal(module_get_state(symcache_module(fresh, &f.query)), MODULE_OTHER_FILE);
 	symcache_free(fresh);
 	end(&f);
 }
@@ -179,6 +179,40 @@ static void padded_build_id_names_the_same_module(void **state)
 	f.query.build_id = build_id_make(id_old, 20);
 	f.query.path = "/elsewhere/app";
 	assert_ptr_equal(symcache_module(f.cache, &f.query), module);
+	end(&f);
+}
+
+static struct module *ask(struct fixture *f, const char *path)
+{
+	f->query.path = path;
+	set_inode(&f->query, path);
+	return symcache_module(f->cache, &f->query);
+}
+
+static void module_with_a_foreign_file_s_build_id_is_one_by_itself(void **state)
+{
+	(void)state;
+	enum { STRANGER = 61234 };
+	struct fixture f;
+	if (geteuid() != 0)
+		skip();
+	begin(&f, &(struct symcache_config){0});
+	/* Two copies of one binary, one of them a stranger's, and what he made of its build-id. */
+	const char *own = temp_dir_path(&f.dir, "own"), *copy = temp_dir_path(&f.dir, "copy");
+	const char *forged = temp_dir_path(&f.dir, "forged"), *twin = temp_dir_path(&f.dir, "twin");
+	save_binary(own, id_old, "honest_function");
+	save_binary(twin, id_old, "honest_function");
+	save_binary(copy, id_old, "honest_function");
+	save_binary(forged, id_old, "forged_function");
+	assert_int_equal(chown(copy, STRANGER, STRANGER), 0);
+	assert_int_equal(chown(forged, STRANGER, STRANGER), 0);
+	struct module *first = ask(&f, forged), *module = ask(&f, own);
+	assert_ptr_not_equal(first, module);
+	assert_named(&f, first, "forged_function");
+	assert_named(&f, module, "honest_function");
+	assert_ptr_equal(ask(&f, copy), module);
+	assert_ptr_equal(ask(&f, twin), module);
+	assert_ptr_equal(ask(&f, forged), first);
 	end(&f);
 }
 
@@ -511,6 +545,7 @@ int main(void)
 		cmocka_unit_test(module_without_build_id_in_record_is_known_by_its_inode),
 		cmocka_unit_test(path_alone_is_believed_only_on_request),
 		cmocka_unit_test(padded_build_id_names_the_same_module),
+		cmocka_unit_test(module_with_a_foreign_file_s_build_id_is_one_by_itself),
 		cmocka_unit_test(module_without_build_id_gets_hash_of_its_content),
 		cmocka_unit_test(same_query_gives_same_module_and_files_that_miss_are_told),
 		cmocka_unit_test(deleted_suffix_is_not_part_of_the_path),

@@ -399,6 +399,27 @@ static void store_walks_in_the_order_of_names(void **state)
 	end(&f);
 }
 
+static void note_removed(void *context, const char *name, const char *reason)
+{
+	char *removed = context;
+	size_t n = strlen(removed);
+	snprintf(removed + n, 512 - n, "%s: %s\n", name, reason);
+}
+
+static void store_that_must_exist_is_not_made(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, 0);
+	char path[512];
+	snprintf(path, sizeof(path), "%s/mistyped", f.path);
+	struct store *store;
+	expect_error(store_open(&(struct store_config){.path = path, .must_exist = true}, &store),
+		     ERROR_NO_ENTRY);
+	assert_int_equal(access(path, F_OK), -1);
+	end(&f);
+}
+
 static void store_cleans_up_and_leaves_others_files_alone(void **state)
 {
 	(void)state;
@@ -414,12 +435,16 @@ static void store_cleans_up_and_leaves_others_files_alone(void **state)
 	write_raw(&f, "notes.txt", "mine", 4, 0600);
 	write_raw(&f, "abcd0084.miss", "nonsense", 8, 0600);
 	struct store_summary summary;
-	assert_null(store_collect(f.store, &summary));
+	assert_null(store_collect(f.store, NULL, &summary));
 	assert_int_equal(summary.n_files, 2);
 	assert_int_equal(summary.n_failures, 1);
 	assert_int_equal(summary.n_removed, 2);
 	f.time.now_wall_ns += second_ns;
-	assert_null(store_verify(f.store, &summary));
+	char removed[512] = "";
+	const struct store_listener listener = {.removed = note_removed, .context = removed};
+	assert_null(store_verify(f.store, &listener, &summary));
+	assert_non_null(strstr(removed, "abcd0081.sym: "));
+	assert_non_null(strstr(removed, "abcd0085.miss: its time is over\n"));
 	assert_int_equal(summary.n_files, 1);
 	assert_int_equal(summary.n_failures, 0);
 	assert_int_equal(summary.n_removed, 2);
@@ -478,9 +503,9 @@ static void check_all_whole(struct fixture *f)
 {
 	struct store *store = open_store(f, 0);
 	struct store_summary summary;
-	assert_null(store_collect(store, &summary));
+	assert_null(store_collect(store, NULL, &summary));
 	uint64_t n_files = summary.n_files;
-	assert_null(store_verify(store, &summary));
+	assert_null(store_verify(store, NULL, &summary));
 	assert_int_equal(summary.n_removed, 0);
 	assert_int_equal(summary.n_files, n_files);
 	assert_true(n_files > 0);
@@ -517,7 +542,7 @@ static void store_stays_whole_when_writers_are_killed(void **state)
 		assert_int_equal(waitpid(child, NULL, 0), child);
 		/* What is there can be used at once. */
 		struct store_summary summary;
-		assert_null(store_collect(f.store, &summary));
+		assert_null(store_collect(f.store, NULL, &summary));
 		assert_false(exists(&f, ".new"));
 		check_all_whole(&f);
 	}
@@ -538,6 +563,7 @@ int main(void)
 		cmocka_unit_test(store_does_not_open_in_a_folder_of_others),
 		cmocka_unit_test(store_lies_in_the_users_cache),
 		cmocka_unit_test(store_walks_in_the_order_of_names),
+		cmocka_unit_test(store_that_must_exist_is_not_made),
 		cmocka_unit_test(store_cleans_up_and_leaves_others_files_alone),
 		cmocka_unit_test(store_gives_up_on_a_lock_that_is_held),
 		cmocka_unit_test(store_is_shared_by_processes_without_errors),

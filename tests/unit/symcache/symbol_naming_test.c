@@ -161,6 +161,26 @@ static void cold_part_of_a_c_function_does_not_name_it(void **state)
 	symbol_model_fini(&f.model);
 }
 
+/* Two functions of one body, which the compiler folded: the symbol names the code, but what is
+ * inlined elsewhere is the function that the source calls. */
+static void name_of_a_folded_function_stays_with_the_code(void **state)
+{
+	(void)state;
+	struct fixture f = {0};
+	symbol_model_init(&f.model);
+	range(&f, 0x1000, 0x1010, chain(&f, NULL, "new_stmt", SYMBOL_CHAIN_NONE),
+	      SYMBOL_RANK_DWARF);
+	uint32_t parse = chain(&f, NULL, "parse", SYMBOL_CHAIN_NONE);
+	range(&f, 0x2000, 0x2010, parse, SYMBOL_RANK_DWARF);
+	range(&f, 0x2004, 0x2008, chain(&f, NULL, "new_stmt", parse), SYMBOL_RANK_DWARF);
+	symbol(&f, 0x1000, 0x1010, "new_arg", SYMBOL_RANK_SYMTAB);
+	symbol(&f, 0x2000, 0x2010, "parse", SYMBOL_RANK_SYMTAB);
+	finish(&f);
+	assert_names(&f, 0x1000, "new_arg");
+	assert_names(&f, 0x2004, "new_stmt parse");
+	symbol_model_fini(&f.model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +188,7 @@ int main(void)
 		cmocka_unit_test(name_of_a_clone_stays_with_the_clone),
 		cmocka_unit_test(cold_part_does_not_name_its_function),
 		cmocka_unit_test(cold_part_of_a_c_function_does_not_name_it),
+		cmocka_unit_test(name_of_a_folded_function_stays_with_the_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

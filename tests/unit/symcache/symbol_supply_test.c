@@ -199,9 +199,34 @@ static void without_a_store_symbols_live_in_memory(void **state)
 	end(&f);
 }
 
+/* Of what objcopy --only-keep-debug leaves, headers alone promise nothing. */
+static void headers_without_bytes_promise_nothing(void **state)
+{
+	(void)state;
+	static const char *const names[] = {".gopclntab", ".data.rel.ro.gopclntab",
+					    ".gnu_debugdata"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (int has_bytes = 0; has_bytes < 2; has_bytes++) {
+			struct elf_writer writer;
+			elf_writer_init(&writer, true, false, EM_X86_64);
+			elf_writer_section(&writer, names[i], has_bytes ? SHT_PROGBITS : SHT_NOBITS,
+					   SHF_ALLOC, 0, has_bytes ? "some bytes" : NULL, 10);
+			size_t n;
+			const uint8_t *bytes = elf_writer_finish(&writer, &n);
+			struct elf_image image;
+			assert_null(elf_image_init(&image, bytes, n));
+			assert_int_equal(symbol_supply_quality_of(&image),
+					 has_bytes ? SYMBOL_QUALITY_SYMTAB : SYMBOL_QUALITY_NONE);
+			elf_image_fini(&image);
+			elf_writer_fini(&writer);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(headers_without_bytes_promise_nothing),
 		cmocka_unit_test(built_file_is_found_by_the_next_process),
 		cmocka_unit_test(failure_is_remembered_with_its_reason),
 		cmocka_unit_test(source_that_gave_nothing_better_is_not_tried_each_time),
