@@ -324,7 +324,8 @@ static void fill_pairs(struct filler *filler, const struct config_key *key,
 		       const struct config_node *node, const struct target *target,
 		       const char *path)
 {
-	if (node->kind != CONFIG_MAP && !config_node_is_null(node)) {
+	bool is_empty = config_node_is_null(node) && !(key->flags & CONFIG_REQUIRED);
+	if (node->kind != CONFIG_MAP && !is_empty) {
 		unexpected(filler, key, node, path);
 		return;
 	}

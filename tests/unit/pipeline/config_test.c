@@ -213,6 +213,8 @@ static void config_checks_types_and_bounds(void **state)
 		 "2:39 202 service.telemetry.http.address is \"9917\", expected ADDRESS:PORT\n"},
 		{EXPORTER "receivers: {perf_files: {include: [x]}}\n",
 		 "2:36 202 \"x\" is no whole path, from / on\n"},
+		{EXPORTER "tests: [{name: n, input: , dropped: true}]\n",
+		 "2:26 202 tests[0].input is empty, expected a map of texts\n"},
 		{EXPORTER "tests: {}\n", "2:8 202 tests is a map, expected a list of maps\n"},
 		{"- a\n", "1:1 202 the top level is a list, expected a map with keys like "
 			  "exporters\n"},
