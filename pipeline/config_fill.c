@@ -102,6 +102,25 @@ static void hide_beside_secrets(struct filler *filler, const struct config_key *
 	}
 }
 
+/* How many maps below these keys have that name; where the last one stands. */
+static unsigned find_inside(const struct config_key *keys, const char *name,
+			    const struct target *target, char where[PATH_BYTES])
+{
+	unsigned n = 0;
+	for (const struct config_key *key = keys; key->name; key++) {
+		if (!key->keys)
+			continue;
+		struct target inner = {0};
+		make_path(target, key->name, inner.path);
+		if (config_schema_find(key->keys, name)) {
+			memcpy(where, inner.path, PATH_BYTES);
+			n++;
+		}
+		n += find_inside(key->keys, name, &inner, where);
+	}
+	return n;
+}
+
 static void unknown(struct filler *filler, const struct config_key *keys,
 		    const struct config_node *node, const struct target *target,
 		    const char *nearest)
@@ -110,7 +129,15 @@ static void unknown(struct filler *filler, const struct config_key *keys,
 	snprintf(where, sizeof(where), "%s%s", target->path[0] ? "in " : "at the top level",
 		 target->path);
 	hide_beside_secrets(filler, keys, node);
-	if (nearest)
+	char place[PATH_BYTES];
+	const struct target top = {0};
+	bool is_misplaced = find_inside(keys, node->key, target, place) == 1 ||
+			    (!nearest && find_inside(config_schema, node->key, &top, place) == 1);
+	if (is_misplaced)
+		config_error_numbered(filler->problems, 201, node->key_place,
+				      "unknown key \"%s\" %s; it belongs in %s", node->key, where,
+				      place);
+	else if (nearest)
 		config_error_numbered(filler->problems, 201, node->key_place,
 				      "unknown key \"%s\" %s; did you mean \"%s\"?", node->key,
 				      where, nearest);

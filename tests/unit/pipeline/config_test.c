@@ -127,6 +127,15 @@ static void config_names_unknown_keys_and_the_nearest(void **state)
 		 "\"ca_file\"?\n"},
 		{EXPORTER "tests: [{name: n, input: {a: b}, expekt: {}}]\n",
 		 "2:34 201 unknown key \"expekt\" in tests[0]; did you mean \"expect\"?\n"},
+		{EXPORTER "service: {memory_limit: 1GiB}\n",
+		 "2:11 201 unknown key \"memory_limit\" in service; it belongs in "
+		 "service.resources\n"},
+		{EXPORTER "relabel_configs: []\n",
+		 "2:1 201 unknown key \"relabel_configs\" at the top level; it belongs in "
+		 "processors.relabel\n"},
+		{"exporters: {parca: {endpoint: h, max_age: 1h}}\n",
+		 "1:34 201 unknown key \"max_age\" in exporters.parca; it belongs in "
+		 "exporters.parca.sending_queue\n"},
 		{EXPORTER "receivers: {perf: {<<: {}}}\n",
 		 "2:20 201 unknown key \"<<\" in receivers.perf\n"},
 	};
@@ -198,7 +207,8 @@ static void config_checks_types_and_bounds(void **state)
 		 "1:31 202 exporters.parca.endpoint is \"a\tb\", expected a text without control "
 		 "characters\n"},
 		{"exporters: {parca: {endpoint: h, password: x, headers: [a]}}\n",
-		 "1:34 201 unknown key \"password\" in exporters.parca\n"
+		 "1:34 201 unknown key \"password\" in exporters.parca; it belongs in "
+		 "exporters.parca.basic_auth\n"
 		 "1:56 202 exporters.parca.headers is a list, expected a map of texts\n"},
 		{"exporters: {parca: {endpoint: h, headers: {\"a b\": x}}}\n",
 		 "1:44 202 \"a b\" is no name of a header\n"},
