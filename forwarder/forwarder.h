@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "forwarder/backend.h"
 #include "forwarder/connection_check.h"
+#include "forwarder/debuginfo_wire.h"
 #include "forwarder/endpoint.h"
 #include "forwarder/exporter.h"
 #include "forwarder/exporter_config.h"

@@ -40,12 +40,6 @@ static const struct explain_entry entries[] = {
 	 "Sampling takes one descriptor per event and CPU, and per thread where processes are "
 	 "followed.",
 	 "ulimit -n 65536"},
-	{'W', 107, 0, "too few file descriptors for each thread",
-	 "Attaching to a process takes a descriptor per thread, event and CPU. With fewer, all "
-	 "CPUs "
-	 "are sampled and what other processes did is left out: the result is the same, but costs "
-	 "more.",
-	 "ulimit -n 65536"},
 	{'W', 108, 0, "no hardware cycles: cpu-clock is used",
 	 "This machine (often a virtual one) gives no cycle counter; a timer samples instead. Time "
 	 "spent with interrupts off is seen at their end.",
@@ -72,7 +66,9 @@ static const struct explain_entry entries[] = {
 	 "sudo sysctl kernel.perf_event_max_sample_rate=100000"},
 	{'W', 114, 0, "nothing was sampled",
 	 "The target used no CPU in that time, ended before its first sample, or all of its "
-	 "samples were of a kind that was left out.",
+	 "samples were of a kind that was left out. Without CAP_PERFMON, children that live for "
+	 "less "
+	 "than a sampling period have no samples, as each begins a new one.",
 	 "sample longer (-d) or more often (-F 999)"},
 
 	{'W', 115, 0, "recording inside a PID namespace",
@@ -80,9 +76,10 @@ static const struct explain_entry entries[] = {
 	 "as "
 	 "pid 0: their samples cannot be told apart, and have neither names nor mappings.",
 	 "run it on the host, or with the host's PIDs (docker run --pid=host)"},
-	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
-	 "What runs already, the kernel's names and its limits are read from /proc.",
-	 "mount -t proc proc /proc"},
+	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc or /sys is missing",
+	 "What runs already, the CPUs, the kernel's names and its limits are read from there.",
+	 "mount -t proc proc /proc; mount -t sysfs sysfs /sys"},
+
 	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
 	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
 	 "of a service or container. Or the kernel has no memory for another one.",
@@ -200,6 +197,13 @@ static const struct explain_entry entries[] = {
 	 "The server cannot be reached, is overloaded, or did not answer in time. What is spooled "
 	 "waits on disk.",
 	 "perfpipe push --wait …, or the same command again later"},
+	{'E', 306, EXIT_CODE_FAILED, "debug information is not taken",
+	 "The file holds nothing that names addresses or is not what its build-id says, or the "
+	 "server takes no uploads, or none of that size.",
+	 "readelf -S FILE shows what it has; symbols show FILE what perfpipe reads of it"},
+	{'E', 307, EXIT_CODE_TEMPORARY, "debug information not uploaded for now",
+	 "The server cannot be reached, is overloaded, or somebody else uploads the same file.",
+	 "perfpipe symbols upload --wait …, or the same command again later"},
 
 	{'E', 401, EXIT_CODE_CANNOT_CREATE, "the spool cannot be used",
 	 "Its folder cannot be made or written, or is held by other processes.",
@@ -210,6 +214,14 @@ static const struct explain_entry entries[] = {
 	{'E', 403, EXIT_CODE_BAD_INPUT, "a spooled file cannot be read",
 	 "It is damaged, or of a version or kind that this perfpipe does not know.",
 	 "perfpipe spool drop ID"},
+	{'W', 401, 0, "spooled requests were dropped",
+	 "They were older than the server takes, the spool or its disk was full, or somebody "
+	 "removed them.",
+	 "perfpipe spool ls shows what is left; more room: --spool DIR"},
+	{'E', 404, EXIT_CODE_IO, "a profile could not be kept",
+	 "The disk is full or failed, or a bound of the spool dropped it before it was delivered. "
+	 "Nothing of it was acknowledged.",
+	 "make room, or choose another disk: --spool DIR, and push the file again"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "

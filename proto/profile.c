@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/compiler.h"
+#include "base/hash_map.h"
 #include "base/hash_seed.h"
 #include "base/index_table.h"
 #include "base/mem.h"
@@ -614,54 +615,123 @@ static uint32_t *move_locations(struct profile *profile, const uint32_t *to)
 	return moved;
 }
 
-/* Builds the tree anew; where each node is now. */
-static uint32_t *rebuild_stacks(struct profile *profile, const uint32_t *moved_locations)
+/*
+ * Stacks over locations that were joined may be equal now; all others cannot, as no path of theirs
+ * leads over such a location. is_joined: by location, those that went and those that they went to.
+ */
+struct stack_join {
+	const uint32_t *locations; /* where each is now */
+	const bool *is_joined;
+	uint32_t *moved;  /* where each node is now */
+	bool *is_touched; /* by node as it was: its path leads over a joined location */
+};
+
+/* What remains of the nodes moves together, parents first. */
+static void join_stacks(struct profile *profile, struct stack_join *join)
 {
-	struct profile_index *index = profile->index;
 	struct profile_stack_node *nodes = profile->stacks.items;
-	uint32_t n = profile->stacks.n;
-	uint32_t *moved = mem_alloc(n * sizeof(*moved));
-	memset(&profile->stacks, 0, sizeof(profile->stacks));
-	index_table_fini(&index->stacks);
-	index->last.n = 0;
-	reserve_nodes(profile, 1);
-	moved[0] = put_node(profile, hash_pair(index->seed, 0, PROFILE_NONE), 0, PROFILE_NONE);
-	for (uint32_t i = 1; i < n; i++)
-		moved[i] = profile_stack_push(profile, moved[nodes[i].parent],
-					      moved_locations[nodes[i].location]);
-	mem_free(nodes);
-	return moved;
+	uint32_t n = profile->stacks.n, n_kept = 1;
+	struct hash_map kept; /* parent and location → node, of touched ones */
+	hash_map_init(&kept);
+	for (uint32_t i = 1; i < n; i++) {
+		struct profile_stack_node node = nodes[i];
+		join->is_touched[i] =
+			join->is_touched[node.parent] || join->is_joined[node.location];
+		node.parent = join->moved[node.parent];
+		node.location = join->locations[node.location];
+		if (join->is_touched[i]) {
+			bool is_new;
+			uint64_t key = (uint64_t)node.parent << 32 | node.location;
+			uint64_t *same = hash_map_put(&kept, key, &is_new);
+			if (!is_new) {
+				join->moved[i] = (uint32_t)*same;
+				continue;
+			}
+			*same = n_kept;
+		}
+		join->moved[i] = n_kept;
+		nodes[n_kept++] = node;
+	}
+	hash_map_fini(&kept);
+	profile->stacks.n = n_kept;
 }
 
-static void rebuild_rows(struct profile *profile, const uint32_t *moved_stacks)
+/* The row with this key among those kept of touched stacks; its place in the chain else. */
+static uint32_t find_joined_row(const struct profile *profile, uint64_t newest,
+				const uint32_t *older, uint32_t column)
 {
-	uint32_t width = profile_row_width(profile), n_samples = profile->samples.n;
+	uint32_t row = (uint32_t)newest; /* + 1 */
+	while (row && profile->row_width && profile->first_columns.items[row - 1] != column)
+		row = older[row - 1];
+	return row;
+}
+
+static void join_rows_of_stacks(struct profile *profile, const struct stack_join *join)
+{
+	uint32_t width = profile_row_width(profile), n = profile->samples.n, n_kept = 0;
 	struct profile_sample *samples = profile->samples.items;
-	int64_t *values = profile->values.items;
 	uint32_t *columns = profile->first_columns.items;
-	memset(&profile->samples, 0, sizeof(profile->samples));
-	memset(&profile->values, 0, sizeof(profile->values));
-	memset(&profile->first_columns, 0, sizeof(profile->first_columns));
-	RESERVE(&profile->values, 1);
-	index_table_fini(&profile->index->samples);
-	reserve_rows(profile, 1);
-	for (uint32_t i = 0; i < n_samples; i++) {
-		uint32_t row =
-			profile_add_row(profile, moved_stacks[samples[i].stack],
-					samples[i].label_set, profile->row_width ? columns[i] : 0);
-		profile_add_values(profile_values(profile, row), values + (size_t)i * width, width);
+	int64_t *values = profile->values.items;
+	/* Rows of one stack and label set that differ by their first column. */
+	uint32_t *older = profile->row_width ? mem_zalloc((size_t)n + 1, sizeof(*older)) : NULL;
+	struct hash_map newest;
+	hash_map_init(&newest);
+	for (uint32_t i = 0; i < n; i++) {
+		struct profile_sample sample = samples[i];
+		bool is_touched = join->is_touched[sample.stack];
+		sample.stack = join->moved[sample.stack];
+		uint32_t column = profile_first_column(profile, i);
+		if (is_touched) {
+			uint64_t key = (uint64_t)sample.stack << 32 | sample.label_set;
+			uint64_t *last = hash_map_put(&newest, key, NULL);
+			uint32_t same = find_joined_row(profile, *last, older, column);
+			if (same) {
+				profile_add_values(values + (size_t)(same - 1) * width,
+						   values + (size_t)i * width, width);
+				continue;
+			}
+			if (older)
+				older[n_kept] = (uint32_t)*last;
+			*last = n_kept + 1;
+		}
+		samples[n_kept] = sample;
+		if (profile->row_width)
+			columns[n_kept] = column;
+		memmove(values + (size_t)n_kept * width, values + (size_t)i * width,
+			width * sizeof(*values));
+		n_kept++;
 	}
-	mem_free(samples);
-	mem_free(values);
-	mem_free(columns);
+	hash_map_fini(&newest);
+	mem_free(older);
+	profile->samples.n = n_kept;
+	profile->values.n = n_kept * width;
+	if (profile->row_width)
+		profile->first_columns.n = n_kept;
 }
 
 void profile_join_locations(struct profile *profile, const uint32_t *to)
 {
+	bool *is_joined = mem_zalloc((size_t)profile->locations.n + 1, sizeof(*is_joined));
+	for (uint32_t i = 0; i < profile->locations.n; i++) {
+		if (to[i] != i)
+			is_joined[i] = is_joined[to[i]] = true;
+	}
+	struct stack_join join = {
+		.is_joined = is_joined,
+		.moved = mem_zalloc((size_t)profile->stacks.n + 1, sizeof(uint32_t)),
+		.is_touched = mem_zalloc((size_t)profile->stacks.n + 1, sizeof(bool)),
+	};
 	uint32_t *locations = move_locations(profile, to);
-	uint32_t *stacks = rebuild_stacks(profile, locations);
-	rebuild_rows(profile, stacks);
-	mem_free(stacks);
+	join.locations = locations;
+	join_stacks(profile, &join);
+	join_rows_of_stacks(profile, &join);
+	/* They know stacks and rows by where they were. */
+	index_table_fini(&profile->index->stacks);
+	index_table_fini(&profile->index->samples);
+	profile->index->last.n = 0;
+	mem_free(join.moved);
+	mem_free(join.is_touched);
+	mem_free(is_joined);
 	mem_free(locations);
 }
 

@@ -209,6 +209,7 @@ void profile_join_rows(struct profile *profile);
 /*
  * Puts to[i] ≤ i in the place of location i, which goes; stacks and rows that become equal are
  * joined. All indices of locations, stacks and samples are new ones afterwards, in the same order.
+ * For a profile that gets no more stacks and samples.
  */
 void profile_join_locations(struct profile *profile, const uint32_t *to);
 static inline const char *profile_text(const struct profile *profile, uint32_t string)

@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
 #include "symcache/elf_image.h"
 #include "symcache/file_places.h"
 
@@ -27,7 +26,6 @@ enum {
 	/* Larger files are not read whole for their CRC. */
 	DEBUG_FILE_MAX_CRC_BYTES = 1 << 30,
 };
-#define DEBUG_FILE_MAX_BYTES ((size_t)16 << 30)
 
 struct debug_file_query {
 	const struct elf_image *image;	  /* the stripped binary */
@@ -38,7 +36,6 @@ struct debug_file_query {
 };
 
 struct debug_file {
-	struct file_map map;
 	struct elf_image image;
 	bool is_open;
 	int fd;	    /* only when open */

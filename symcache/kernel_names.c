@@ -120,8 +120,10 @@ static bool select_vmlinux(struct kernel_names *names, const struct symcache_con
 	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
 	uint64_t start;
 	names->uses_kallsyms = false;
-	return is_open && symtab_source_value(&names->vmlinux.image, symbol, &start) &&
-	       relocate(names, query, start);
+	bool is_found = is_open && symtab_source_value(&names->vmlinux.image, symbol, &start);
+	if (is_open)
+		elf_image_trim(&names->vmlinux.image);
+	return is_found && relocate(names, query, start);
 }
 
 /* Lines for what kallsyms names, when a vmlinux of that very kernel has them. */
@@ -133,6 +135,8 @@ static void select_lines(struct kernel_names *names, const struct symcache_confi
 		names->kallsyms.text && open_vmlinux(names, config, query, build_id) &&
 		symbol_supply_quality_of(&names->vmlinux.image) == SYMBOL_QUALITY_DWARF &&
 		symtab_source_value(&names->vmlinux.image, "_text", &text);
+	if (names->has_vmlinux)
+		elf_image_trim(&names->vmlinux.image);
 	if (names->has_lines)
 		names->lines_offset = text - names->kallsyms.text;
 }

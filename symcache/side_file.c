@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "symcache/elf_image.h"
 #include "symcache/path_open.h"
@@ -40,19 +39,12 @@ static int try_root(const struct side_file_places *places, const struct builder_
 	CLEANUP(cleanup_fd) int fd = -1;
 	if (path_open(root, path, &fd) || !is_his_to_read(places, fd))
 		return -1;
-	struct file_map map;
-	struct error *err = file_map_fd(fd, BUILDER_JOB_MAX_FILE_BYTES, &map);
-	if (err) {
-		error_free(err);
-		return -1;
-	}
 	struct elf_image image;
-	err = elf_image_init(&image, map.data, map.size);
+	struct error *err = elf_image_open(&image, fd);
 	bool is_right = !err && is_wanted(wish, &image);
 	if (!err)
 		elf_image_fini(&image);
 	error_free(err);
-	file_map_close(&map);
 	int found = is_right ? fd : -1;
 	if (is_right)
 		fd = -1;

@@ -213,7 +213,9 @@ static void fail(struct pending *pending, struct error *err)
 	enum error_code code = error_get_code(err);
 	log_debug("symbols not built path=%s reason=\"%s\"",
 		  order->places.binary_path ? order->places.binary_path : "", error_text(err));
-	if (code != ERROR_UNAVAILABLE && !(code == ERROR_LIMIT && has_own_limits()))
+	/* What the disk, or a limit of our caller's, did to the build is nothing of the file's. */
+	if (code != ERROR_UNAVAILABLE && code != ERROR_IO &&
+	    !(code == ERROR_LIMIT && has_own_limits()))
 		remember_failure(pending->supply, order,
 				 code == ERROR_LIMIT ? FAILURE_OF_LIMIT_HOURS : FAILURE_HOURS,
 				 error_text(err));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mem.h"
 #include "symcache/path_open.h"
 
 static bool try_place(const struct vmlinux_query *query, const char *root,
@@ -14,28 +15,20 @@ static bool try_place(const struct vmlinux_query *query, const char *root,
 	CLEANUP(cleanup_fd) int fd = -1;
 	if (path_open(root, place->path, &fd) || !file_places_may_use(place, fd))
 		return false;
-	struct file_map map;
-	struct error *err = file_map_fd(fd, VMLINUX_MAX_BYTES, &map);
-	if (err) {
-		error_free(err);
-		return false;
-	}
 	struct elf_image image;
-	err = elf_image_init(&image, map.data, map.size);
+	struct error *err = elf_image_open(&image, fd);
 	if (err) {
 		error_free(err);
-		file_map_close(&map);
 		return false;
 	}
 	if (build_id_equal(&image.build_id, &query->build_id) &&
 	    elf_image_find_type(&image, SHT_SYMTAB)) {
 		*out = (struct vmlinux_source){
-			.map = map, .image = image, .fd = fd, .path = mem_copy_string(place->path)};
+			.image = image, .fd = fd, .path = mem_copy_string(place->path)};
 		fd = -1;
 		return true;
 	}
 	elf_image_fini(&image);
-	file_map_close(&map);
 	return false;
 }
 
@@ -96,6 +89,5 @@ void vmlinux_source_close(struct vmlinux_source *source)
 	close(source->fd);
 	mem_free(source->path);
 	elf_image_fini(&source->image);
-	file_map_close(&source->map);
 	*source = (struct vmlinux_source){0};
 }

@@ -13,11 +13,8 @@
 #include <stdint.h>
 
 #include "base/build_id.h"
-#include "base/file.h"
 #include "symcache/elf_image.h"
 #include "symcache/file_places.h"
-
-#define VMLINUX_MAX_BYTES ((size_t)16 << 30)
 
 struct vmlinux_query {
 	struct build_id build_id;
@@ -30,7 +27,6 @@ struct vmlinux_query {
 };
 
 struct vmlinux_source {
-	struct file_map map;
 	struct elf_image image;
 	int fd;
 	char *path;

@@ -145,11 +145,36 @@ static void profile_join_locations_joins_what_becomes_equal(void **state)
 	assert_int_equal(profile->stacks.items[leaf].location, 0);
 	assert_int_equal(profile->stacks.items[profile->stacks.items[leaf].parent].location, 2);
 	assert_int_equal(profile->stacks.n, 1 + 4);
-	/* And it can be added to as before. */
-	const uint32_t moved[] = {0, 1};
-	profile_add_sample(profile, profile_stack(profile, moved, 2), 0, once);
-	assert_int_equal(profile->samples.n, 2);
-	assert_int_equal(profile_values(profile, 0)[0], 4);
+	profile_free(profile);
+}
+
+/* Rows of one column each: equal ones of several stacks become one, those of another event stay. */
+static void profile_join_locations_joins_narrow_rows(void **state)
+{
+	(void)state;
+	struct profile *profile = two_columns();
+	profile_set_row_width(profile, 1);
+	for (uint64_t address = 0; address < 4; address++)
+		profile_add_location(profile, PROFILE_NONE, 100 + address);
+	/* Leaf first: two children of what is joined, a stack apart. */
+	const uint32_t stacks[][2] = {{2, 0}, {2, 1}, {3, 2}};
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t stack = profile_stack(profile, stacks[i], 2);
+			uint32_t row = profile_add_row(profile, stack, 0, (uint32_t)round);
+			profile_values(profile, row)[0] += 1 << (i + 4 * round);
+		}
+	}
+	const uint32_t to[] = {0, 0, 2, 3};
+	profile_join_locations(profile, to);
+	assert_int_equal(profile->locations.n, 3);
+	assert_int_equal(profile->stacks.n, 1 + 4);
+	assert_int_equal(profile->samples.n, 4);
+	static const int64_t want[][2] = {{1 + 2, 0}, {4, 0}, {0, 16 + 32}, {0, 64}};
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(profile_value(profile, i, 0), want[i][0]);
+		assert_int_equal(profile_value(profile, i, 1), want[i][1]);
+	}
 	profile_free(profile);
 }
 
@@ -298,6 +323,7 @@ int main(void)
 		cmocka_unit_test(profile_starts_with_empty_string_stack_and_set),
 		cmocka_unit_test(profile_string_repairs_what_is_not_utf8),
 		cmocka_unit_test(profile_join_locations_joins_what_becomes_equal),
+		cmocka_unit_test(profile_join_locations_joins_narrow_rows),
 		cmocka_unit_test(profile_function_is_kept_once),
 		cmocka_unit_test(profile_stack_shares_nodes_from_the_root),
 		cmocka_unit_test(profile_stack_doors_agree_over_many_chains),
