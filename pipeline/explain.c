@@ -287,8 +287,8 @@ static const struct explain_entry entries[] = {
 	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
 	{'W', 617, 0, "files with names of JIT code were not used",
 	 "Anybody can put a file into /tmp, so it has to be a regular file of the process's user "
-	 "or of root that nobody else may write to, and younger than the process. Times of a "
-	 "jitdump fit those of samples only on the same clock.",
+	 "that nobody else may write to, not mounted there, and younger than the process. Times of "
+	 "a jitdump fit those of samples only on the same clock.",
 	 "umask 022 for the program; perf record -k mono; --trust-paths for a recording of your "
 	 "own"},
 	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",
