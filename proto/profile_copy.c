@@ -155,12 +155,13 @@ void profile_copy_begin(struct profile_copy *copy)
 	profile_free(copy->to);
 	copy->to = to;
 	copy->generation++;
-	for (uint32_t i = 0; i < from->sample_types.n; i++) {
-		struct profile_value_type type = from->sample_types.items[i];
+	uint32_t n_columns = copy->n_columns ? copy->n_columns : from->sample_types.n;
+	for (uint32_t i = 0; i < n_columns; i++) {
+		struct profile_value_type type = from->sample_types.items[copy->first_column + i];
 		profile_add_sample_type(to, profile_text(from, type.type),
 					profile_text(from, type.unit));
 	}
-	profile_set_row_width(to, from->row_width);
+	profile_set_row_width(to, copy->n_columns ? 0 : from->row_width);
 	to->period_type.type = copy_string(copy, from->period_type.type);
 	to->period_type.unit = copy_string(copy, from->period_type.unit);
 	to->period = from->period;
@@ -182,6 +183,15 @@ void profile_copy_sample(struct profile_copy *copy, uint32_t sample, const uint3
 	struct profile_sample old = copy->from->samples.items[sample];
 	uint32_t stack = copy_stack(copy, old.stack);
 	uint32_t labels = copy_labels(copy, old.label_set, dropped_keys, n_dropped);
+	if (copy->n_columns) {
+		int64_t *values =
+			profile_values(copy->to, profile_add_row(copy->to, stack, labels, 0));
+		for (uint32_t i = 0; i < copy->n_columns; i++) {
+			int64_t value = profile_value(copy->from, sample, copy->first_column + i);
+			profile_add_values(&values[i], &value, 1);
+		}
+		return;
+	}
 	uint32_t first_column = profile_first_column(copy->from, sample);
 	uint32_t row = profile_add_row(copy->to, stack, labels, first_column);
 	profile_add_values(profile_values(copy->to, row), profile_values(copy->from, sample),

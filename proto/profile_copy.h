@@ -19,6 +19,8 @@ struct profile_copy_entry {
 struct profile_copy {
 	const struct profile *from;
 	struct profile *to;
+	/* Targets have these columns alone; n_columns 0 = all. Set before the first target. */
+	uint32_t first_column, n_columns;
 	uint32_t generation;
 	struct profile_copy_entry *strings;
 	struct profile_copy_entry *mappings;
