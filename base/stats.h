@@ -34,7 +34,36 @@
 	X(STAT_WINDOWS_DROPPED, "windows_dropped",                                                 \
 	  "windows dropped because the forward thread could not keep up")                          \
 	X(STAT_WINDOW_SAMPLES_DROPPED, "window_samples_dropped", "samples in those windows")       \
-	X(STAT_MAILBOX_DROPPED, "mailbox_dropped", "items dropped because a mailbox was full")
+	X(STAT_MAILBOX_DROPPED, "mailbox_dropped", "items dropped because a mailbox was full")     \
+	X(STAT_EXPORTER_SENT_PROFILES, "exporter_sent_profiles", "profiles that servers took")     \
+	X(STAT_EXPORTER_SENT_SAMPLES, "exporter_sent_samples", "samples in them")                  \
+	X(STAT_EXPORTER_SENT_BYTES, "exporter_sent_bytes", "bytes of the requests that they took") \
+	X(STAT_EXPORTER_REQUESTS, "exporter_requests", "requests answered or failed, each try")    \
+	X(STAT_EXPORTER_REQUEST_NS, "exporter_request_ns", "time that they took, added up")        \
+	X(STAT_EXPORTER_UNENCODABLE, "exporter_unencodable_profiles",                              \
+	  "profiles that could not become requests")                                               \
+	/* In the order of enum backend_reason. */                                                 \
+	X(STAT_EXPORTER_FAILED_OTHER, "exporter_send_failed_other",                                \
+	  "profiles in requests that failed, each try")                                            \
+	X(STAT_EXPORTER_FAILED_TIMEOUT, "exporter_send_failed_timeout", "likewise: no answer")     \
+	X(STAT_EXPORTER_FAILED_UNAVAILABLE, "exporter_send_failed_unavailable",                    \
+	  "likewise: server not reached or not ready")                                             \
+	X(STAT_EXPORTER_FAILED_TLS, "exporter_send_failed_tls", "likewise: no trusted connection") \
+	X(STAT_EXPORTER_FAILED_AUTH, "exporter_send_failed_auth", "likewise: credentials refused") \
+	X(STAT_EXPORTER_FAILED_REJECTED, "exporter_send_failed_rejected", "likewise: refused")     \
+	X(STAT_EXPORTER_FAILED_TOO_OLD, "exporter_send_failed_too_old", "likewise: too old")       \
+	X(STAT_EXPORTER_FAILED_TOO_LARGE, "exporter_send_failed_too_large", "likewise: too large") \
+	X(STAT_EXPORTER_FAILED_RATE_LIMITED, "exporter_send_failed_rate_limited",                  \
+	  "likewise: too many for the server")                                                     \
+	/* In the order of enum spool_loss. */                                                     \
+	X(STAT_QUEUE_DROPPED_FULL, "queue_dropped_full", "profiles dropped: no room")              \
+	X(STAT_QUEUE_DROPPED_EXPIRED, "queue_dropped_expired", "profiles dropped: too old")        \
+	X(STAT_QUEUE_DROPPED_CORRUPT, "queue_dropped_corrupt", "profiles in damaged files")        \
+	X(STAT_QUEUE_DROPPED_REJECTED, "queue_dropped_rejected",                                   \
+	  "profiles set aside: refused for good")                                                  \
+	X(STAT_QUEUE_DROPPED_DISK, "queue_dropped_disk", "profiles that could not be written")     \
+	X(STAT_QUEUE_DROPPED_REMOVED, "queue_dropped_removed",                                     \
+	  "profiles whose files were removed by hand")
 
 enum stats_counter {
 #define STATS_ENUM(id, name, what) id,

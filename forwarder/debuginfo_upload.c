@@ -88,6 +88,10 @@ struct debuginfo_upload *debuginfo_upload_new(const struct debuginfo_upload_conf
 		upload->config.max_bytes = MAX_BYTES;
 	if (!upload->config.jitter_ns)
 		upload->config.jitter_ns = JITTER_S * NS_PER_S;
+	if (!upload->config.retry_ns)
+		upload->config.retry_ns = FIRST_RETRY_S * NS_PER_S;
+	if (!upload->config.timeout_ns)
+		upload->config.timeout_ns = CALL_TIMEOUT_S * NS_PER_S;
 	if (!upload->config.max_active)
 		upload->config.max_active = MAX_ACTIVE;
 	backoff_init(&upload->random, 0, 0, config->seed);
@@ -161,6 +165,14 @@ static void note_error(struct debuginfo_upload *upload, const struct job *job, c
 		 job->hex, text);
 }
 
+static void tell(const struct job *job, struct debuginfo_event event)
+{
+	const struct debuginfo_upload_config *config = &job->upload->config;
+	event.id = &job->id;
+	if (config->on_event)
+		config->on_event(config->context, &event);
+}
+
 /* What is known of a build-id from here on; the job ends. */
 static void conclude(struct job *job, bool is_done, uint64_t refused_s)
 {
@@ -181,12 +193,31 @@ static void refuse(struct job *job, const char *why, uint64_t seconds)
 {
 	note_error(job->upload, job, why);
 	job->upload->counts.n_refused++;
+	tell(job, (struct debuginfo_event){.kind = DEBUGINFO_EVENT_REFUSED, .text = why});
 	conclude(job, false, seconds);
 }
 
-/* Tries again from the first question on: after at least delay_ns, 0 = as the back-off has it. */
-static void retry(struct job *job, const char *why, uint64_t delay_ns)
+static void conclude_known(struct job *job, const char *why)
 {
+	job->upload->counts.n_known++;
+	tell(job, (struct debuginfo_event){.kind = DEBUGINFO_EVENT_KNOWN, .text = why});
+	conclude(job, true, 0);
+}
+
+/* Tries again from the first question on: after at least delay_ns, 0 = as the back-off has it.
+ * result is NULL unless a call of the attempt failed. */
+static void retry(struct job *job, const char *why, uint64_t delay_ns,
+		  const struct grpc_result *result)
+{
+	bool is_auth = result && (result->code == GRPC_UNAUTHENTICATED ||
+				  result->code == GRPC_PERMISSION_DENIED);
+	const struct debuginfo_event event = {
+		.kind = DEBUGINFO_EVENT_FAILED,
+		.text = why,
+		.error_number = result ? result->error_number : 0,
+		.is_auth = is_auth,
+	};
+	tell(job, event);
 	struct debuginfo_upload *upload = job->upload;
 	note_error(upload, job, why);
 	upload->counts.n_failures++;
@@ -204,27 +235,26 @@ static void handle_failure(struct job *job, const struct grpc_result *result)
 {
 	uint64_t delay_ns = result->retry_delay_ns;
 	if (result->failure != GRPC_FAILURE_NONE) {
-		retry(job, result->message, delay_ns);
+		retry(job, result->message, delay_ns, result);
 		return;
 	}
 	switch (result->code) {
 	case GRPC_ALREADY_EXISTS: /* this very file, and it was no use */
-		job->upload->counts.n_known++;
-		conclude(job, true, 0);
+		conclude_known(job, result->message);
 		return;
 	case GRPC_FAILED_PRECONDITION:
-		retry(job, result->message, BUSY_S * NS_PER_S);
+		retry(job, result->message, BUSY_S * NS_PER_S, result);
 		return;
 	case GRPC_UNAUTHENTICATED:
 	case GRPC_PERMISSION_DENIED:
-		retry(job, result->message, AUTH_S * NS_PER_S);
+		retry(job, result->message, AUTH_S * NS_PER_S, result);
 		return;
 	case GRPC_INVALID_ARGUMENT:
 	case GRPC_UNIMPLEMENTED:
 		refuse(job, result->message, REFUSED_S);
 		return;
 	default:
-		retry(job, result->message, delay_ns);
+		retry(job, result->message, delay_ns, result);
 	}
 }
 
@@ -239,14 +269,14 @@ static bool next_unary(void *context, uint32_t index, const uint8_t **bytes_out,
 }
 
 static void start_call(struct job *job, const char *path, grpc_message_fn next, grpc_result_fn done,
-		       uint64_t timeout_s)
+		       uint64_t timeout_ns)
 {
 	const struct debuginfo_transport *transport = &job->upload->config.transport;
 	const struct grpc_request request = {.path = path,
 					     .next_message = next,
 					     .done = done,
 					     .context = job,
-					     .timeout_ns = timeout_s * NS_PER_S};
+					     .timeout_ns = timeout_ns};
 	job->call = transport->call(transport->context, &request);
 }
 
@@ -257,12 +287,12 @@ static void start_unary(struct job *job, const char *path, const ProtobufCMessag
 	buf_clear(&job->message);
 	struct error *err = buf_reserve(&job->message, n);
 	if (err) {
-		retry(job, error_text(err), 0);
+		retry(job, error_text(err), 0, NULL);
 		error_free(err);
 		return;
 	}
 	job->message.size = protobuf_c_message_pack(message, job->message.data);
-	start_call(job, path, next_unary, done, CALL_TIMEOUT_S);
+	start_call(job, path, next_unary, done, job->upload->config.timeout_ns);
 }
 
 static Parca__Debuginfo__V1alpha1__BuildIDType type_of(const struct build_id *id)
@@ -292,6 +322,9 @@ static void on_finished(void *context, const struct grpc_result *result)
 	}
 	job->upload->counts.n_uploaded++;
 	job->upload->counts.n_uploaded_bytes += job->image.n_bytes;
+	tell(job, (struct debuginfo_event){.kind = DEBUGINFO_EVENT_UPLOADED,
+					   .n_bytes = job->image.n_bytes,
+					   .text = ""});
 	log_info("debug information was uploaded build_id=%s bytes=%llu", job->hex,
 		 (unsigned long long)job->image.n_bytes);
 	conclude(job, true, 0);
@@ -385,7 +418,7 @@ static void on_uploaded(void *context, const struct grpc_result *result)
 	else if (result->code != GRPC_OK)
 		handle_failure(job, result);
 	else if (!is_complete(job, result))
-		retry(job, "the server did not get all bytes of the upload", 0);
+		retry(job, "the server did not get all bytes of the upload", 0, NULL);
 	else
 		finish(job);
 }
@@ -406,7 +439,7 @@ static void on_put(void *context, int http_status, const char *message)
 	else if (http_status / 100 == 2)
 		finish(job);
 	else
-		retry(job, text, 0);
+		retry(job, text, 0, NULL);
 }
 
 static void start_put(struct job *job)
@@ -437,7 +470,8 @@ static void follow_instructions(struct job *job, const upload_instructions *inst
 	job->signed_url = mem_copy_string(instructions->signed_url);
 	switch (instructions->upload_strategy) {
 	case PARCA__DEBUGINFO__V1ALPHA1__UPLOAD_INSTRUCTIONS__UPLOAD_STRATEGY__UPLOAD_STRATEGY_GRPC:
-		start_call(job, SERVICE "Upload", next_upload, on_uploaded, UPLOAD_TIMEOUT_S);
+		start_call(job, SERVICE "Upload", next_upload, on_uploaded,
+			   UPLOAD_TIMEOUT_S * NS_PER_S);
 		return;
 	case PARCA__DEBUGINFO__V1ALPHA1__UPLOAD_INSTRUCTIONS__UPLOAD_STRATEGY__UPLOAD_STRATEGY_SIGNED_URL:
 		start_put(job);
@@ -461,7 +495,7 @@ static void on_initiated(void *context, const struct grpc_result *result)
 	if (response && response->upload_instructions)
 		follow_instructions(job, response->upload_instructions);
 	else
-		retry(job, "InitiateUpload was answered without instructions", 0);
+		retry(job, "InitiateUpload was answered without instructions", 0, NULL);
 	if (response)
 		parca__debuginfo__v1alpha1__initiate_upload_response__free_unpacked(response, NULL);
 }
@@ -499,16 +533,15 @@ static void on_asked(void *context, const struct grpc_result *result)
 		parca__debuginfo__v1alpha1__should_initiate_upload_response__unpack(
 			NULL, result->n_response, result->response);
 	if (!response) {
-		retry(job, "ShouldInitiateUpload was answered with something else", 0);
+		retry(job, "ShouldInitiateUpload was answered with something else", 0, NULL);
 		return;
 	}
 	if (response->should_initiate_upload) {
 		initiate(job);
 	} else if (strcasestr(response->reason, "in progress")) {
-		retry(job, response->reason, BUSY_S * NS_PER_S);
+		retry(job, response->reason, BUSY_S * NS_PER_S, NULL);
 	} else {
-		job->upload->counts.n_known++;
-		conclude(job, true, 0);
+		conclude_known(job, response->reason);
 	}
 	parca__debuginfo__v1alpha1__should_initiate_upload_response__free_unpacked(response, NULL);
 }
@@ -566,7 +599,7 @@ void debuginfo_upload_offer(struct debuginfo_upload *upload, const struct build_
 	job->id = *id;
 	job->fd = fd;
 	build_id_format(id, job->hex);
-	backoff_init(&job->backoff, FIRST_RETRY_S * NS_PER_S, MAX_RETRY_S * NS_PER_S,
+	backoff_init(&job->backoff, upload->config.retry_ns, MAX_RETRY_S * NS_PER_S,
 		     backoff_random(&upload->random, UINT64_MAX));
 	job->due_ns =
 		monotonic_ns(upload) + backoff_random(&upload->random, upload->config.jitter_ns);
@@ -575,6 +608,13 @@ void debuginfo_upload_offer(struct debuginfo_upload *upload, const struct build_
 		place = &(*place)->next;
 	*place = job;
 	upload->n_jobs++;
+}
+
+void debuginfo_upload_withdraw(struct debuginfo_upload *upload, const struct build_id *id)
+{
+	struct job *job = find_job(upload, id);
+	if (job)
+		remove_job(job);
 }
 
 /* The job that waits for the earliest time; NULL when none may start. */

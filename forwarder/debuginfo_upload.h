@@ -48,14 +48,35 @@ struct debuginfo_transport {
 	void *context;
 };
 
+/* What became of an attempt. Texts are borrowed for the call. */
+struct debuginfo_event {
+	enum {
+		DEBUGINFO_EVENT_UPLOADED,
+		DEBUGINFO_EVENT_KNOWN,	 /* the server had it already */
+		DEBUGINFO_EVENT_REFUSED, /* by the server, or not worth sending */
+		DEBUGINFO_EVENT_FAILED,	 /* for now */
+	} kind;
+	const struct build_id *id;
+	uint64_t n_bytes; /* of DEBUGINFO_EVENT_UPLOADED */
+	const char *text; /* why */
+	int error_number; /* of explain.c; 0 = none */
+	bool is_auth;	  /* who we are is refused */
+};
+/* Must not call the uploader. */
+typedef void (*debuginfo_event_fn)(void *context, const struct debuginfo_event *event);
+
 struct debuginfo_upload_config {
 	struct debuginfo_transport transport;
-	const struct clock *clock; /* NULL = the system's */
-	const char *state_file;	   /* NULL = nothing is remembered */
-	uint64_t max_bytes;	   /* of one upload; 0 = 1,000,000,000, the server's default */
-	uint64_t jitter_ns;	   /* longest wait before the first question; 0 = 30 s */
-	uint32_t max_active;	   /* uploads under way; 0 = 2 */
-	uint64_t seed;		   /* of the jitter */
+	const struct clock *clock;   /* NULL = the system's */
+	const char *state_file;	     /* NULL = nothing is remembered */
+	uint64_t max_bytes;	     /* of one upload; 0 = 1,000,000,000, the server's default */
+	uint64_t jitter_ns;	     /* longest wait before the first question; 0 = 30 s */
+	uint32_t max_active;	     /* uploads under way; 0 = 2 */
+	uint64_t seed;		     /* of the jitter */
+	uint64_t retry_ns;	     /* wait after a first failure; 0 = 60 s */
+	uint64_t timeout_ns;	     /* of a call that uploads nothing; 0 = 60 s */
+	debuginfo_event_fn on_event; /* may be NULL */
+	void *context;
 };
 
 struct debuginfo_upload;
@@ -69,6 +90,9 @@ void debuginfo_upload_free(struct debuginfo_upload *upload);
 bool debuginfo_upload_wants(const struct debuginfo_upload *upload, const struct build_id *id);
 /* Takes fd in any case. */
 void debuginfo_upload_offer(struct debuginfo_upload *upload, const struct build_id *id, int fd);
+
+/* No further try for this build-id; what runs of it is cancelled. */
+void debuginfo_upload_withdraw(struct debuginfo_upload *upload, const struct build_id *id);
 
 /* Monotonic time of the next tick; UINT64_MAX: nothing waits for time. */
 uint64_t debuginfo_upload_next_ns(const struct debuginfo_upload *upload);

@@ -3,6 +3,7 @@
 #define LOG_AREA "exporter"
 #include "forwarder/exporter.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,13 @@
 #include "base/hash_seed.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "forwarder/backoff.h"
+
+static_assert(STAT_EXPORTER_FAILED_RATE_LIMITED - STAT_EXPORTER_FAILED_OTHER ==
+			      BACKEND_REASON_RATE_LIMITED &&
+		      BACKEND_REASON_RATE_LIMITED + 1 == BACKEND_REASON_N,
+	      "counters in the order of the reasons");
 
 #define NS_PER_S ((uint64_t)1000000000)
 #define TEND_NS	 (5 * NS_PER_S)
@@ -21,7 +28,8 @@
 #define DEFAULT_MAX_AGE	  (24 * 3600 * NS_PER_S)
 #define DEFAULT_TIMEOUT	  (10 * NS_PER_S)
 #define MAX_BYTES_AT_ONCE ((size_t)32 << 20)
-enum { DEFAULT_CONCURRENT = 4, MAX_CONCURRENT = 64 };
+/* 128 requests to a server that takes 0.5 s for each are through in 8 s, less than a window. */
+enum { DEFAULT_CONCURRENT = 8, MAX_CONCURRENT = 64 };
 
 const uint32_t exporter_duration_bounds_ms[EXPORTER_DURATION_BUCKETS] = {
 	5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10000};
@@ -67,6 +75,23 @@ static uint64_t smaller_nonzero(uint64_t a, uint64_t b)
 	return !a ? b : !b || a < b ? a : b;
 }
 
+static void lost(void *context, const struct spool_lost *lost)
+{
+	struct exporter *exporter = context;
+	/* Of a refusal its answer tells. */
+	if (lost->loss == SPOOL_LOSS_REJECTED || !exporter->options.on_event)
+		return;
+	const struct exporter_event event = {
+		.exporter = exporter->config->name,
+		.kind = EXPORTER_LOST,
+		.sequence = lost->sequence,
+		.n_lost = lost->n_requests,
+		.summary = {.n_samples = lost->n_samples, .n_profiles = (uint32_t)lost->n_profiles},
+		.text = spool_loss_name(lost->loss),
+	};
+	exporter->options.on_event(exporter->options.context, &event);
+}
+
 struct error *exporter_new(const struct exporter_options *options, struct exporter **out)
 {
 	const struct exporter_config *config = options->config;
@@ -98,6 +123,7 @@ struct error *exporter_new(const struct exporter_options *options, struct export
 		exporter_free(exporter);
 		return err;
 	}
+	spool_on_lost(exporter->spool, lost, exporter);
 	*out = exporter;
 	return NULL;
 }
@@ -138,6 +164,7 @@ void exporter_put(struct exporter *exporter, const struct outgoing_profile *outg
 	if (!err)
 		return;
 	exporter->counts.unencodable_profiles++;
+	stats_add(STAT_EXPORTER_UNENCODABLE, 1);
 	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
 		exporter->counts.unencodable_samples +=
 			(uint64_t)profile_value(outgoing->profile, i, 0);
@@ -150,13 +177,18 @@ void exporter_put(struct exporter *exporter, const struct outgoing_profile *outg
 struct error *exporter_commit(struct exporter *exporter)
 {
 	struct error *err = NULL;
+	struct exporter_counts *counts = &exporter->counts;
+	counts->last_requests = 0;
 	if (exporter->window) {
-		exporter->counts.last_sequence = spool_window_sequence(exporter->window);
+		uint32_t n_requests = spool_window_requests(exporter->window);
+		counts->last_sequence = spool_window_sequence(exporter->window);
 		err = spool_commit(exporter->window);
 		if (err == error_again)
 			return err;
 		exporter->window = NULL;
+		counts->last_requests = err ? 0 : n_requests;
 	}
+	counts->is_last_lost = err || exporter->encode_error;
 	if (!err)
 		err = exporter->encode_error;
 	else
@@ -204,6 +236,20 @@ static void tell(const struct exporter *exporter, const struct exporter_event *e
 		exporter->options.on_event(exporter->options.context, event);
 }
 
+/* It judged a request: what waits behind is not held up. */
+static void server_works(struct exporter *exporter)
+{
+	exporter->n_auth_failures = 0;
+	exporter->retry_at_ns = 0;
+	backoff_reset(&exporter->backoff);
+}
+
+static void count_failed(struct exporter *exporter, enum backend_reason reason, uint64_t n_profiles)
+{
+	exporter->counts.failed_profiles[reason] += n_profiles;
+	stats_add((enum stats_counter)(STAT_EXPORTER_FAILED_OTHER + reason), n_profiles);
+}
+
 static void delivered(struct exporter *exporter, struct upload *upload,
 		      const struct backend_answer *answer, const struct grpc_result *result)
 {
@@ -213,9 +259,18 @@ static void delivered(struct exporter *exporter, struct upload *upload,
 		answer->n_refused < summary->n_profiles ? answer->n_refused : summary->n_profiles;
 	counts->sent_requests++;
 	counts->sent_profiles += summary->n_profiles - n_refused;
-	counts->refused_profiles += n_refused;
-	counts->sent_samples += summary->n_samples;
 	counts->sent_bytes += upload->request.n;
+	stats_add(STAT_EXPORTER_SENT_PROFILES, summary->n_profiles - n_refused);
+	stats_add(STAT_EXPORTER_SENT_BYTES, upload->request.n);
+	counts->refused_profiles += n_refused;
+	if (n_refused)
+		count_failed(exporter, BACKEND_REASON_REJECTED, n_refused);
+	if (n_refused && n_refused == summary->n_profiles) {
+		counts->refused_samples += summary->n_samples;
+	} else {
+		counts->sent_samples += summary->n_samples;
+		stats_add(STAT_EXPORTER_SENT_SAMPLES, summary->n_samples);
+	}
 	counts->last_success_ns =
 		exporter->options.clock->wall_ns(exporter->options.clock->context);
 	if (answer->text[0])
@@ -225,9 +280,7 @@ static void delivered(struct exporter *exporter, struct upload *upload,
 	if (counts->is_failing)
 		log_info("delivering again exporter=%s", exporter->config->name);
 	counts->is_failing = false;
-	exporter->n_auth_failures = 0;
-	exporter->retry_at_ns = 0;
-	backoff_reset(&exporter->backoff);
+	server_works(exporter);
 	spool_delivered(exporter->spool, &upload->request);
 	const struct exporter_event event =
 		make_event(exporter, EXPORTER_DELIVERED, upload, answer, result);
@@ -247,11 +300,12 @@ static void try_later(struct exporter *exporter, struct upload *upload,
 		      const struct backend_answer *answer, const struct grpc_result *result)
 {
 	uint64_t now = now_ns(exporter);
-	/* Requests that fail side by side fail for one reason: they are one failure. */
-	if (exporter->retry_at_ns <= now)
-		exporter->retry_at_ns = now + backoff_next(&exporter->backoff);
 	uint64_t wanted = result->retry_delay_ns;
-	if (answer->verdict == BACKEND_RETRY_AUTH && exporter->n_auth_failures++ > 0)
+	/* Requests that fail side by side fail for one reason: they are one failure. */
+	bool is_new = exporter->retry_at_ns <= now;
+	if (is_new)
+		exporter->retry_at_ns = now + backoff_next(&exporter->backoff);
+	if (is_new && answer->verdict == BACKEND_RETRY_AUTH && exporter->n_auth_failures++ > 0)
 		wanted = wanted > AUTH_RETRY_NS ? wanted : AUTH_RETRY_NS;
 	if (exporter->retry_at_ns < now + wanted)
 		exporter->retry_at_ns = now + wanted;
@@ -286,9 +340,7 @@ static void reject(struct exporter *exporter, struct upload *upload, struct back
 		 " samples=%" PRIu64 " err=\"%s\"",
 		 exporter->config->name, upload->request.summary.n_profiles,
 		 upload->request.summary.n_samples, reason);
-	/* The server works: what waits behind is not held up. */
-	exporter->retry_at_ns = 0;
-	backoff_reset(&exporter->backoff);
+	server_works(exporter);
 	const struct exporter_event event =
 		make_event(exporter, EXPORTER_REJECTED, upload, answer, result);
 	tell(exporter, &event);
@@ -319,7 +371,7 @@ static void split(struct exporter *exporter, struct upload *upload, struct backe
 		return;
 	}
 	spool_delivered(exporter->spool, &upload->request);
-	exporter->retry_at_ns = 0;
+	server_works(exporter);
 	struct exporter_event event = make_event(exporter, EXPORTER_SPLIT, upload, answer, result);
 	event.parts_sequence = parts.sequence;
 	event.n_parts = parts.n;
@@ -334,12 +386,14 @@ static void count_attempt(struct exporter *exporter, const struct upload *upload
 	counts->requests[result->code]++;
 	counts->n_durations++;
 	counts->sum_durations_ns += took_ns;
+	stats_add(STAT_EXPORTER_REQUESTS, 1);
+	stats_add(STAT_EXPORTER_REQUEST_NS, took_ns);
 	for (int i = 0; i < EXPORTER_DURATION_BUCKETS; i++)
 		counts->durations[i] +=
 			took_ns <= (uint64_t)exporter_duration_bounds_ms[i] * (NS_PER_S / 1000);
 	if (answer->verdict == BACKEND_DELIVERED)
 		return;
-	counts->failed_profiles[answer->reason] += upload->request.summary.n_profiles;
+	count_failed(exporter, answer->reason, upload->request.summary.n_profiles);
 	describe(counts->last_error, result, answer);
 }
 

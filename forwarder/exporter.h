@@ -24,6 +24,7 @@ enum exporter_event_kind {
 	EXPORTER_RETRYING, /* failed for now; next try in delay_ns */
 	EXPORTER_SPLIT,	   /* too large; goes out in parts */
 	EXPORTER_REJECTED, /* for good */
+	EXPORTER_LOST,	   /* dropped by a bound, damaged or removed while it waited */
 };
 
 /* What happened to a request, told as it happens. Texts are borrowed for the call. */
@@ -33,6 +34,7 @@ struct exporter_event {
 	uint64_t sequence;	 /* of the window that the request belongs to */
 	uint64_t parts_sequence; /* EXPORTER_SPLIT: of the window that holds the parts */
 	uint32_t n_parts;
+	uint64_t n_lost; /* EXPORTER_LOST: requests; summary is of all of them, result NULL */
 	struct request_summary summary;
 	struct backend_answer answer;
 	const struct grpc_result *result;
@@ -85,15 +87,20 @@ enum { EXPORTER_DURATION_BUCKETS = 10, EXPORTER_ERROR_BYTES = 512 };
 /* Upper bounds of the buckets in milliseconds; what is longer is in n only. */
 extern const uint32_t exporter_duration_bounds_ms[EXPORTER_DURATION_BUCKETS];
 
-/* For metrics and `status`; product.md's exporter_… and queue_… */
+/* For metrics and `status`; product.md's exporter_… and queue_…; base/stats has the sums over all
+ * exporters. */
 struct exporter_counts {
 	const char *exporter;
 	struct spool_counts queue;
 	uint64_t queue_capacity_bytes;
-	uint64_t last_sequence; /* of the window committed last */
-	uint32_t n_active;	/* requests under way */
+	/* Of the window committed last: its number, its requests (0 when it was empty or lost), and
+	 * whether any of it could not be kept. */
+	uint64_t last_sequence, last_requests;
+	bool is_last_lost;
+	uint32_t n_active; /* requests under way */
 	uint64_t sent_profiles, sent_samples, sent_bytes, sent_requests;
-	uint64_t refused_profiles; /* of partial successes, not in sent_profiles */
+	/* Of partial successes, not in sent_…; samples only where all of a request was refused. */
+	uint64_t refused_profiles, refused_samples;
 	uint64_t unencodable_profiles, unencodable_samples; /* never became requests */
 	uint64_t failed_profiles[BACKEND_REASON_N];	    /* attempts */
 	uint64_t requests[GRPC_CODE_N];

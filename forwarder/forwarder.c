@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "forwarder/file_sink.h"
 
 #define NS_PER_MS ((uint64_t)1000000)
@@ -198,7 +199,8 @@ void forwarder_close(struct forwarder *forwarder)
 static void write_file(struct outlet *outlet, const struct outgoing_profile *outgoing)
 {
 	struct exporter_counts *counts = &outlet->written;
-	uint64_t n_written = file_sink_get_counts(outlet->file_sink)->n_written;
+	const struct file_sink_counts *files = file_sink_get_counts(outlet->file_sink);
+	uint64_t n_written = files->n_written, n_bytes = files->n_bytes;
 	uint64_t n_samples = 0;
 	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
 		n_samples += (uint64_t)profile_value(outgoing->profile, i, 0);
@@ -207,11 +209,15 @@ static void write_file(struct outlet *outlet, const struct outgoing_profile *out
 		counts->queue.lost_requests[SPOOL_LOSS_DISK]++;
 		counts->queue.lost_profiles[SPOOL_LOSS_DISK]++;
 		counts->queue.lost_samples[SPOOL_LOSS_DISK] += n_samples;
+		stats_add(STAT_QUEUE_DROPPED_DISK, 1);
 		snprintf(counts->last_error, sizeof(counts->last_error), "%s", error_text(err));
-	} else if (file_sink_get_counts(outlet->file_sink)->n_written > n_written) {
+	} else if (files->n_written > n_written) {
+		stats_add(STAT_EXPORTER_SENT_BYTES, files->n_bytes - n_bytes);
 		counts->sent_requests++;
 		counts->sent_profiles++;
 		counts->sent_samples += n_samples;
+		stats_add(STAT_EXPORTER_SENT_PROFILES, 1);
+		stats_add(STAT_EXPORTER_SENT_SAMPLES, n_samples);
 	}
 	counts->is_failing = err;
 	if (outlet->write_error)
@@ -236,6 +242,7 @@ struct error *forwarder_commit(struct forwarder *forwarder)
 	struct error *first = NULL;
 	for (size_t i = 0; i < forwarder->n_outlets; i++) {
 		struct outlet *outlet = &forwarder->outlets[i];
+		outlet->written.is_last_lost = outlet->write_error != NULL;
 		struct error *err = outlet->file_sink ? TAKE(outlet->write_error)
 						      : exporter_commit(outlet->exporter);
 		/* Full and waiting is what the caller can do something about. */

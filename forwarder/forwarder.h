@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "forwarder/backend.h"
+#include "forwarder/debuginfo_wire.h"
 #include "forwarder/exporter.h"
 #include "forwarder/exporter_config.h"
 #include "forwarder/spool.h"

@@ -19,6 +19,7 @@ enum {
 	ADVERTISED_HEADER_BYTES = 16 << 10,
 	FRAME_HEADER_BYTES = 9,
 	FIRST_BYTES = 64,
+	NOT_GRPC_NUMBER = 304, /* in the table of explained errors */
 	TEXT_BYTES = 256,
 	/*
 	 * Frames that carry nothing of an answer: so many at once, then so many a second, and some
@@ -563,15 +564,19 @@ static struct error *check_first(const struct h2_session *session)
 	while (n_line < session->n_first && first[n_line] != '\r' && first[n_line] != '\n')
 		n_line++;
 	text_escape(first, n_line, shown, sizeof(shown));
+	struct error *err;
 	if (memcmp(first, "HTTP/1", 6) == 0)
-		return error_new(ERROR_BAD_DATA,
-				 "the server speaks HTTP/1, not HTTP/2 as gRPC needs; it answered "
-				 "\"%s\"",
-				 shown);
-	if (session->config.is_plaintext && first[0] == 0x15 && first[1] == 0x03)
-		return error_new(ERROR_BAD_DATA,
-				 "the server speaks TLS, and plaintext was asked for (insecure)");
-	return error_new(ERROR_BAD_DATA, "the server does not speak HTTP/2; it sent \"%s\"", shown);
+		err = error_new(ERROR_BAD_DATA,
+				"the server speaks HTTP/1, not HTTP/2 as gRPC needs; it answered "
+				"\"%s\"",
+				shown);
+	else if (session->config.is_plaintext && first[0] == 0x15 && first[1] == 0x03)
+		err = error_new(ERROR_BAD_DATA,
+				"the server speaks TLS, and plaintext was asked for (insecure)");
+	else
+		err = error_new(ERROR_BAD_DATA, "the server does not speak HTTP/2; it sent \"%s\"",
+				shown);
+	return error_number(err, NOT_GRPC_NUMBER);
 }
 
 /* false: the session is at its end. */

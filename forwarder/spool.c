@@ -3,6 +3,7 @@
 #define LOG_AREA "spool"
 #include "forwarder/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -19,10 +19,16 @@
 #include "base/hash_seed.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "forwarder/spool_aside.h"
 #include "forwarder/spool_file.h"
+#include "forwarder/spool_move.h"
 #include "forwarder/spool_name.h"
 #include "forwarder/spool_progress.h"
+
+static_assert(STAT_QUEUE_DROPPED_REMOVED - STAT_QUEUE_DROPPED_FULL == SPOOL_LOSS_REMOVED &&
+		      SPOOL_LOSS_REMOVED + 1 == SPOOL_LOSS_N,
+	      "counters in the order of the losses");
 
 #define DEFAULT_MAX_BYTES ((uint64_t)1 << 30)
 #define NS_PER_S	  ((uint64_t)1000000000)
@@ -58,6 +64,8 @@ struct spool {
 	struct log_every progress_warning;
 	uint64_t lost_requests[SPOOL_LOSS_N], lost_profiles[SPOOL_LOSS_N],
 		lost_samples[SPOOL_LOSS_N];
+	spool_lost_fn on_lost; /* may be NULL */
+	void *context;
 };
 
 struct spool_window {
@@ -82,12 +90,14 @@ const char *spool_loss_name(enum spool_loss loss)
 	return names[loss];
 }
 
-static void count_loss(struct spool *spool, enum spool_loss loss, uint64_t n_requests,
-		       uint64_t n_profiles, uint64_t n_samples)
+static void count_loss(struct spool *spool, const struct spool_lost *lost)
 {
-	spool->lost_requests[loss] += n_requests;
-	spool->lost_profiles[loss] += n_profiles;
-	spool->lost_samples[loss] += n_samples;
+	spool->lost_requests[lost->loss] += lost->n_requests;
+	spool->lost_profiles[lost->loss] += lost->n_profiles;
+	spool->lost_samples[lost->loss] += lost->n_samples;
+	stats_add((enum stats_counter)(STAT_QUEUE_DROPPED_FULL + lost->loss), lost->n_profiles);
+	if (spool->on_lost)
+		spool->on_lost(spool->context, lost);
 }
 
 static void forget_states(struct window *window)
@@ -174,8 +184,14 @@ static uint32_t n_left(const struct window *window)
 
 static void lose_rest(struct spool *spool, const struct window *window, enum spool_loss loss)
 {
-	count_loss(spool, loss, n_left(window), window->name.n_profiles - window->over_profiles,
-		   window->name.n_samples - window->over_samples);
+	const struct spool_lost lost = {
+		.sequence = window->name.sequence,
+		.loss = loss,
+		.n_requests = n_left(window),
+		.n_profiles = window->name.n_profiles - window->over_profiles,
+		.n_samples = window->name.n_samples - window->over_samples,
+	};
+	count_loss(spool, &lost);
 }
 
 /* Drops a window whose requests are not under way; false when its file cannot be removed. */
@@ -205,6 +221,17 @@ static void mark_over(struct window *window, const struct spool_progress *progre
 static void found_progress(void *context, const struct spool_progress *progress)
 {
 	mark_over(context, progress);
+}
+
+static void read_progress(struct spool *spool, struct window *window)
+{
+	struct error *err =
+		spool_progress_read(spool->folder_fd, &window->name, found_progress, window);
+	if (err)
+		log_warn("what was delivered is unknown file_sequence=%" PRIu64
+			 " err=\"%s\"; sending again",
+			 window->name.sequence, error_text(err));
+	error_free(err);
 }
 
 /* Starting up. */
@@ -266,15 +293,7 @@ static void take_in(struct spool *spool, const struct listing *listing)
 			;
 		if (p == listing->n_progress || listing->progress[p].sequence != name.sequence)
 			continue;
-		struct window *window = &spool->windows[spool->end - 1];
-		struct error *err =
-			spool_progress_read(spool->folder_fd, &name, found_progress, window);
-		if (err) {
-			log_warn("what was delivered is unknown file_sequence=%" PRIu64
-				 " err=\"%s\"; sending again",
-				 name.sequence, error_text(err));
-			error_free(err);
-		}
+		read_progress(spool, &spool->windows[spool->end - 1]);
 	}
 	for (p = 0; p < listing->n_progress; p++) {
 		char name[SPOOL_NAME_BYTES];
@@ -308,6 +327,15 @@ static struct error *read_folder(struct spool *spool)
 	return err;
 }
 
+static void close_folder(struct spool *spool)
+{
+	if (spool->lock_fd >= 0)
+		close(spool->lock_fd);
+	if (spool->folder_fd >= 0)
+		close(spool->folder_fd);
+	spool->lock_fd = spool->folder_fd = -1;
+}
+
 static struct error *open_folder(struct spool *spool)
 {
 	struct error *err = spool_make_folder(spool->path);
@@ -316,15 +344,61 @@ static struct error *open_folder(struct spool *spool)
 	spool->folder_fd = open(spool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (spool->folder_fd < 0)
 		return error_errno(errno, "cannot open");
-	spool->lock_fd =
-		openat(spool->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (spool->lock_fd < 0)
-		return error_errno(errno, "cannot open its lock");
-	if (flock(spool->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? error_new(ERROR_UNAVAILABLE, "another perfpipe uses it")
-			       : error_errno(errno, "cannot lock");
-	return NULL;
+	return spool_share_lock(spool->folder_fd, &spool->lock_fd);
+}
+
+/* The first folder that no other process has, where several may send to one place. */
+static struct error *choose_folder(struct spool *spool, const char *directory, const char *folder,
+				   unsigned *number_out)
+{
+	for (unsigned number = 1;; number++) {
+		char own[SPOOL_FOLDER_BYTES];
+		spool_share_format(folder, number, own);
+		spool->path = mem_format("%s/%s", directory, own);
+		struct error *err = open_folder(spool);
+		bool is_taken = err && error_get_code(err) == ERROR_UNAVAILABLE;
+		if (!is_taken || !spool->limits.is_shared || number == SPOOL_SHARES_MAX) {
+			spool->retry_path = mem_format("%s/retry", spool->path);
+			spool_aside_init(&spool->aside, directory, own,
+					 spool->limits.max_rejected_bytes);
+			*number_out = number;
+			return err;
+		}
+		error_free(err);
+		close_folder(spool);
+		mem_free(spool->path);
+	}
+}
+
+static void joined(void *context, const struct spool_name *name)
+{
+	struct spool *spool = context;
+	add_window(spool, name);
+	read_progress(spool, find_window(spool, name->sequence));
+}
+
+static struct spool_mover make_mover(struct spool *spool)
+{
+	return (struct spool_mover){
+		.folder_fd = spool->folder_fd,
+		.next_sequence = &spool->next_sequence,
+		.joined = joined,
+		.context = spool,
+	};
+}
+
+/* What processes that sent to the same place and are gone have left. */
+static void take_over(struct spool *spool, const char *directory, const char *folder,
+		      unsigned own_number)
+{
+	const struct spool_mover mover = make_mover(spool);
+	for (unsigned number = 1; number <= SPOOL_SHARES_MAX; number++) {
+		char other[SPOOL_FOLDER_BYTES];
+		spool_share_format(folder, number, other);
+		CLEANUP(cleanup_mem) char *path = mem_format("%s/%s", directory, other);
+		if (number != own_number)
+			spool_share_take_over(&mover, path);
+	}
 }
 
 struct error *spool_open(const char *directory, const char *exporter, enum exporter_kind kind,
@@ -338,8 +412,6 @@ struct error *spool_open(const char *directory, const char *exporter, enum expor
 		.kind = kind,
 		.limits = *limits,
 		.clock = clock,
-		.path = mem_format("%s/%s", directory, folder),
-		.retry_path = mem_format("%s/%s/retry", directory, folder),
 		.folder_fd = -1,
 		.lock_fd = -1,
 		.next_sequence = 1,
@@ -350,8 +422,8 @@ struct error *spool_open(const char *directory, const char *exporter, enum expor
 		spool->limits.max_bytes = DEFAULT_MAX_BYTES;
 	if (!spool->limits.max_rejected_bytes)
 		spool->limits.max_rejected_bytes = spool->limits.max_bytes / REJECTED_SHARE;
-	spool_aside_init(&spool->aside, directory, folder, spool->limits.max_rejected_bytes);
-	struct error *err = open_folder(spool);
+	unsigned number;
+	struct error *err = choose_folder(spool, directory, folder, &number);
 	if (!err)
 		err = read_folder(spool);
 	if (err) {
@@ -359,6 +431,8 @@ struct error *spool_open(const char *directory, const char *exporter, enum expor
 		spool_close(spool);
 		return err;
 	}
+	if (limits->is_shared)
+		take_over(spool, directory, folder, number);
 	spool_tend(spool);
 	*out = spool;
 	return NULL;
@@ -370,10 +444,7 @@ void spool_close(struct spool *spool)
 		return;
 	for (size_t i = spool->head; i < spool->end; i++)
 		forget_states(&spool->windows[i]);
-	if (spool->lock_fd >= 0)
-		close(spool->lock_fd);
-	if (spool->folder_fd >= 0)
-		close(spool->folder_fd);
+	close_folder(spool);
 	spool_aside_fini(&spool->aside);
 	mem_free(spool->windows);
 	mem_free(spool->path);
@@ -406,6 +477,11 @@ uint64_t spool_window_sequence(const struct spool_window *window)
 	return window->sequence;
 }
 
+uint32_t spool_window_requests(const struct spool_window *window)
+{
+	return window->writer.n_requests;
+}
+
 static void lose_request(struct spool_window *window, const struct request_summary *summary)
 {
 	window->n_lost++;
@@ -435,9 +511,14 @@ static void end_window(struct spool_window *window)
 static void lose_window(struct spool_window *window, enum spool_loss loss)
 {
 	const struct request_summary *total = &window->writer.total;
-	count_loss(window->spool, loss, window->writer.n_requests + window->n_lost,
-		   (uint64_t)total->n_profiles + window->lost.n_profiles,
-		   total->n_samples + window->lost.n_samples);
+	const struct spool_lost lost = {
+		.sequence = window->sequence,
+		.loss = loss,
+		.n_requests = window->writer.n_requests + window->n_lost,
+		.n_profiles = (uint64_t)total->n_profiles + window->lost.n_profiles,
+		.n_samples = total->n_samples + window->lost.n_samples,
+	};
+	count_loss(window->spool, &lost);
 }
 
 void spool_abandon(struct spool_window *window)
@@ -624,7 +705,9 @@ static bool lose_unknown(struct spool *spool, struct window *window)
 	}
 	if (!n_unknown)
 		return false;
-	count_loss(spool, SPOOL_LOSS_CORRUPT, n_unknown, n_profiles, n_samples);
+	const struct spool_lost lost = {window->name.sequence, SPOOL_LOSS_CORRUPT, n_unknown,
+					n_profiles, n_samples};
+	count_loss(spool, &lost);
 	window->is_damaged = true;
 	for (uint32_t i = 0; i < window->name.n_requests; i++) {
 		if (i < index->n && index->entries[i].is_known)
@@ -675,6 +758,12 @@ static struct error *take_from(struct spool *spool, struct window *window, struc
 	struct error *err = open_window(spool, window, &fd);
 	if (err && error_get_code(err) == ERROR_NO_ENTRY) {
 		error_free(err);
+		/* Removed by hand. What is under way may still arrive: the rest is lost after it.
+		 */
+		if (window->n_taken) {
+			*i_out = window->name.n_requests;
+			return NULL;
+		}
 		lose_rest(spool, window, SPOOL_LOSS_REMOVED);
 		forget_window(spool, window);
 		*is_gone_out = true;
@@ -698,7 +787,9 @@ static struct error *take_from(struct spool *spool, struct window *window, struc
 			 window->name.sequence, error_text(err));
 		error_free(err);
 		const struct request_summary *summary = &window->index->entries[i].summary;
-		count_loss(spool, SPOOL_LOSS_CORRUPT, 1, summary->n_profiles, summary->n_samples);
+		const struct spool_lost lost = {window->name.sequence, SPOOL_LOSS_CORRUPT, 1,
+						summary->n_profiles, summary->n_samples};
+		count_loss(spool, &lost);
 		window->is_damaged = true;
 		struct spool_progress progress = {i, summary->n_profiles, summary->n_samples};
 		if (end_request(spool, window, &progress)) {
@@ -798,8 +889,9 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 					       request->n, &request->summary, reason);
 	if (err)
 		return err;
-	count_loss(spool, SPOOL_LOSS_REJECTED, 1, request->summary.n_profiles,
-		   request->summary.n_samples);
+	const struct spool_lost lost = {request->sequence, SPOOL_LOSS_REJECTED, 1,
+					request->summary.n_profiles, request->summary.n_samples};
+	count_loss(spool, &lost);
 	finish_request(spool, window, request);
 	return NULL;
 }
@@ -812,10 +904,9 @@ static void expire(struct spool *spool)
 	for (size_t i = spool->head; spool->limits.max_age_ns && i < spool->end;) {
 		struct window *window = &spool->windows[i];
 		uint64_t came = window->name.enqueued_ns;
-		if (now <= came || now - came <= spool->limits.max_age_ns)
-			return; /* the ones behind it are younger */
+		bool is_young = now <= came || now - came <= spool->limits.max_age_ns;
 		size_t head = spool->head;
-		if (window->n_taken || !drop_window(spool, window, SPOOL_LOSS_EXPIRED))
+		if (is_young || window->n_taken || !drop_window(spool, window, SPOOL_LOSS_EXPIRED))
 			i++;
 		else if (spool->head != head)
 			i = spool->head;
@@ -848,21 +939,15 @@ static void take_in_retried(struct spool *spool)
 	if (spool->retry_scanned_ns && now - spool->retry_scanned_ns < RETRY_SCAN_NS)
 		return;
 	spool->retry_scanned_ns = now;
-	DIR *dir = opendir(spool->retry_path);
-	if (!dir)
-		return;
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		struct spool_name name;
-		if (!spool_name_parse(entry->d_name, SPOOL_REFUSED_SUFFIX, &name))
-			continue;
-		char waiting[SPOOL_NAME_BYTES];
-		name.sequence = spool->next_sequence++;
-		name.enqueued_ns = spool->clock->wall_ns(spool->clock->context);
-		spool_name_format(&name, SPOOL_WAITING_SUFFIX, waiting);
-		if (renameat(dirfd(dir), entry->d_name, spool->folder_fd, waiting) == 0)
-			add_window(spool, &name);
-	}
-	closedir(dir);
+	struct spool_mover mover = make_mover(spool);
+	mover.enqueued_ns = spool->clock->wall_ns(spool->clock->context);
+	spool_move_in(&mover, spool->retry_path, SPOOL_REFUSED_SUFFIX);
+}
+
+void spool_on_lost(struct spool *spool, spool_lost_fn on_lost, void *context)
+{
+	spool->on_lost = on_lost;
+	spool->context = context;
 }
 
 void spool_tend(struct spool *spool)
@@ -884,7 +969,7 @@ void spool_get_counts(const struct spool *spool, struct spool_counts *out)
 		const struct window *window = &spool->windows[i];
 		if (!n_left(window))
 			continue;
-		if (!out->windows++)
+		if (!out->windows++ || window->name.enqueued_ns < out->oldest_time_ns)
 			out->oldest_time_ns = window->name.enqueued_ns;
 		out->requests += n_left(window);
 		out->profiles += window->name.n_profiles - window->over_profiles;

@@ -39,6 +39,9 @@ struct spool_limits {
 	uint64_t max_age_ns;	     /* 0 = never too old */
 	uint64_t max_rejected_bytes; /* 0 = a tenth of max_bytes */
 	enum spool_when_full when_full;
+	/* Several processes may send to the same place: who finds the folder in use takes
+	 * EXPORTER.2 and so on, and whoever comes later takes over what the others left. */
+	bool is_shared;
 };
 
 struct spool;
@@ -56,6 +59,15 @@ enum spool_loss {
 
 /* "full", "expired", … */
 const char *spool_loss_name(enum spool_loss loss);
+
+/* Requests of one window that are lost. */
+struct spool_lost {
+	uint64_t sequence;
+	enum spool_loss loss;
+	uint64_t n_requests, n_profiles, n_samples;
+};
+/* Must not call the spool. */
+typedef void (*spool_lost_fn)(void *context, const struct spool_lost *lost);
 
 struct spool_counts {
 	uint64_t bytes, requests, profiles, samples, windows; /* that wait */
@@ -79,6 +91,8 @@ struct spool_window;
 struct spool_window *spool_begin(struct spool *spool);
 /* What its requests will be known by (spool_request.sequence). */
 uint64_t spool_window_sequence(const struct spool_window *window);
+/* How many were appended without an error. */
+uint32_t spool_window_requests(const struct spool_window *window);
 void spool_append(struct spool_window *window, const uint8_t *message, size_t n,
 		  const struct request_summary *summary);
 /*
@@ -122,5 +136,7 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 /* Drops what is too old, takes in what is to be tried again, retries what the disk refused. To be
  * called now and then. */
 void spool_tend(struct spool *spool);
+/* Tells each loss as it is counted; those of spool_open are in the counts only. */
+void spool_on_lost(struct spool *spool, spool_lost_fn on_lost, void *context);
 uint64_t spool_capacity_bytes(const struct spool *spool);
 void spool_get_counts(const struct spool *spool, struct spool_counts *out);

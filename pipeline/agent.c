@@ -330,7 +330,8 @@ static void account(struct agent *agent)
 		log_info("delivered exporter=%s earlier_samples=%" PRIu64 " sent_samples=%" PRIu64
 			 " waiting_samples=%" PRIu64 " lost_samples=%" PRIu64 " missing=%" PRId64,
 			 exporter->exporter, counts.earlier_samples[i], exporter->sent_samples,
-			 exporter->queue.samples, n_lost + exporter->unencodable_samples,
+			 exporter->queue.samples,
+			 n_lost + exporter->unencodable_samples + exporter->refused_samples,
 			 delivery_counts_missing(&counts, i));
 	}
 	delivery_counts_fini(&counts);

@@ -48,7 +48,7 @@ struct cli_spec {
 	const struct cli_option *options;
 	size_t n_options;
 	/* Tables that commands share, each ended by a row without name. */
-	const struct cli_option *shared[2];
+	const struct cli_option *shared[3];
 	cli_set_fn set;
 	int formats;	    /* set of enum cli_format that --format accepts here */
 	bool takes_command; /* what follows -- or the first positional is a command */

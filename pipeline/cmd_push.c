@@ -22,6 +22,7 @@
 #include "pipeline/progress.h"
 #include "pipeline/push_profile.h"
 #include "pipeline/push_target.h"
+#include "pipeline/remote_options.h"
 #include "pipeline/spool_place.h"
 
 enum option_id {
@@ -29,25 +30,12 @@ enum option_id {
 	OPTION_LABEL,
 	OPTION_NAME,
 	OPTION_WAIT,
-	OPTION_TOKEN_FILE,
-	OPTION_CA_FILE,
-	OPTION_CERT,
-	OPTION_KEY,
-	OPTION_SERVER_NAME,
-	OPTION_SKIP_VERIFY,
-	OPTION_HEADER,
-	OPTION_TENANT,
-	OPTION_USER,
-	OPTION_PASSWORD_FILE,
-	OPTION_TIMEOUT,
 	OPTION_DROP_LABEL,
 	OPTION_MAX_MESSAGE,
 	OPTION_SPOOL,
-	OPTION_ALLOW_TOKEN_IN_CLEAR,
 };
 
-enum { FILES_MAX = 4096, TARGETS_MAX = 8, LISTED_MAX = 32, NAME_TRIES = 16 };
-#define NS_PER_S ((uint64_t)1000000000)
+enum { FILES_MAX = 4096, TARGETS_MAX = 8, LISTED_MAX = 32 };
 
 static const struct cli_option options[] = {
 	{OPTION_TO, "to", "URL",
@@ -61,23 +49,9 @@ static const struct cli_option options[] = {
 	 "keep trying until all is delivered or refused\n(default: one try, the rest stays in the "
 	 "spool)",
 	 'w', true},
-	{OPTION_TOKEN_FILE, "token-file", "FILE", "bearer token", 0, true},
-	{OPTION_CA_FILE, "ca-file", "FILE", "certificates to trust (default: the system's)", 0,
-	 true},
 	{OPTION_NAME, "name", "NAME",
 	 "__name__ of the profiles (default: process_cpu for\nCPU profiles, memory, mutex, …)", 0,
 	 false},
-	{OPTION_CERT, "cert", "FILE", "client certificate (mTLS), with --key", 0, false},
-	{OPTION_KEY, "key", "FILE", "its private key", 0, false},
-	{OPTION_SERVER_NAME, "server-name", "NAME", "name in the server's certificate", 0, false},
-	{OPTION_SKIP_VERIFY, "skip-verify", NULL, "take any certificate", 0, false},
-	{OPTION_HEADER, "header", "KEY=VALUE", "sent with each request; may be repeated", 0, false},
-	{OPTION_TENANT, "tenant", "ID", "X-Scope-OrgID", 0, false},
-	{OPTION_USER, "user", "NAME", "basic authentication, with --password-file", 0, false},
-	{OPTION_PASSWORD_FILE, "password-file", "FILE", "its password", 0, false},
-	{OPTION_ALLOW_TOKEN_IN_CLEAR, "allow-token-in-clear", NULL,
-	 "send token or password over plaintext to other\nhosts", 0, false},
-	{OPTION_TIMEOUT, "timeout", "SECONDS", "of one request (default 10)", 0, false},
 	{OPTION_DROP_LABEL, "drop-label", "KEY",
 	 "add samples up without this label; may be repeated", 0, false},
 	{OPTION_MAX_MESSAGE, "max-message", "SIZE",
@@ -92,10 +66,12 @@ static const struct cli_option options[] = {
 struct outcome {
 	uint64_t n_waiting; /* requests not yet delivered or refused */
 	uint64_t n_delivered, n_samples, n_rejected;
-	char *trouble; /* what the server or our client said last; NULL = nothing */
-	int number;    /* of explain.c */
-	bool is_empty; /* no samples: nothing to send */
-	bool is_lost;  /* could not even be kept */
+	uint64_t n_lost;	     /* requests dropped, damaged or removed while they waited */
+	uint64_t n_refused_profiles; /* of requests that were delivered otherwise */
+	char *trouble;		     /* what the server or our client said last; NULL = nothing */
+	int number;		     /* of explain.c */
+	bool is_empty;		     /* no samples: nothing to send */
+	bool is_lost;		     /* could not even be kept */
 };
 
 struct push_file {
@@ -109,10 +85,10 @@ struct push {
 	struct exporter_config targets[TARGETS_MAX];
 	const char *urls[TARGETS_MAX];
 	size_t n_targets;
-	struct remote_config remote; /* what all targets share */
+	struct remote_options remote; /* what all targets share */
 	struct request_limits limits;
-	struct key_value labels[LISTED_MAX], headers[LISTED_MAX];
-	size_t n_labels, n_headers;
+	struct key_value labels[LISTED_MAX];
+	size_t n_labels;
 	const char *drop_labels[LISTED_MAX];
 	size_t n_drop_labels;
 	const char *name, *spool;
@@ -127,31 +103,22 @@ struct push {
 	struct forwarder *forwarder;
 	struct hash_map windows[TARGETS_MAX]; /* sequence → file */
 	bool has_failed[TARGETS_MAX];	      /* some request has to be tried again */
-	uint64_t n_earlier;		      /* delivered of what earlier runs left */
+	/* Requests that earlier runs left: delivered, and dropped. */
+	uint64_t n_earlier, n_earlier_lost;
 };
-
-static struct error *set_pair(struct key_value *pairs, size_t *n, const char *option,
-			      const char *value)
-{
-	const char *equals = strchr(value, '=');
-	if (!equals || equals == value)
-		return cli_usage("%s \"%s\" is not KEY=VALUE", option, value);
-	if (*n == LISTED_MAX)
-		return cli_usage("%s can be given %d times", option, LISTED_MAX);
-	/* Kept as long as the program runs, as words of argv are. */
-	pairs[(*n)++] = (struct key_value){
-		.key = mem_format("%.*s", (int)(equals - value), value),
-		.value = equals + 1,
-	};
-	return NULL;
-}
 
 static struct error *add_target(struct push *push, const char *url)
 {
 	if (push->n_targets == TARGETS_MAX)
 		return cli_usage("--to can be given %d times", TARGETS_MAX);
-	push->urls[push->n_targets] = url;
-	return push_target_parse(url, &push->targets[push->n_targets++]);
+	struct exporter_config *target = &push->targets[push->n_targets];
+	push->urls[push->n_targets++] = url;
+	struct error *err = push_target_parse(url, target);
+	for (size_t i = 0; !err && i + 1 < push->n_targets; i++) {
+		if (strcmp(push->targets[i].name, target->name) == 0)
+			err = cli_usage("--to \"%s\" is given twice", url);
+	}
+	return err;
 }
 
 static struct error *add_file(struct push *push, const char *path)
@@ -172,47 +139,14 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_TO:
 		return add_target(push, value);
 	case OPTION_LABEL:
-		return set_pair(push->labels, &push->n_labels, "--label", value);
+		return remote_options_add_pair(push->labels, &push->n_labels, LISTED_MAX, "--label",
+					       value);
 	case OPTION_NAME:
 		push->name = value;
 		return NULL;
 	case OPTION_WAIT:
 		push->has_wait = true;
 		return NULL;
-	case OPTION_TOKEN_FILE:
-		push->remote.bearer_token_file = value;
-		return NULL;
-	case OPTION_CA_FILE:
-		push->remote.tls.ca_file = value;
-		return NULL;
-	case OPTION_CERT:
-		push->remote.tls.cert_file = value;
-		return NULL;
-	case OPTION_KEY:
-		push->remote.tls.key_file = value;
-		return NULL;
-	case OPTION_SERVER_NAME:
-		push->remote.tls.server_name = value;
-		return NULL;
-	case OPTION_SKIP_VERIFY:
-		push->remote.tls.skip_verify = true;
-		return NULL;
-	case OPTION_HEADER:
-		return set_pair(push->headers, &push->n_headers, "--header", value);
-	case OPTION_TENANT:
-		push->remote.tenant_id = value;
-		return NULL;
-	case OPTION_USER:
-		push->remote.username = value;
-		return NULL;
-	case OPTION_PASSWORD_FILE:
-		push->remote.password_file = value;
-		return NULL;
-	case OPTION_ALLOW_TOKEN_IN_CLEAR:
-		push->remote.allow_token_in_clear = true;
-		return NULL;
-	case OPTION_TIMEOUT:
-		return cli_parse_duration("--timeout", value, &push->remote.timeout_ns);
 	case OPTION_DROP_LABEL:
 		if (push->n_drop_labels == LISTED_MAX)
 			return cli_usage("--drop-label can be given %d times", LISTED_MAX);
@@ -225,6 +159,8 @@ static struct error *set(void *context, int id, const char *value)
 		push->spool = value;
 		return NULL;
 	default:
+		if (remote_options_has(id))
+			return remote_options_set(&push->remote, id, value);
 		return conversion_options_set(&push->conversion, id, value);
 	}
 }
@@ -244,7 +180,7 @@ const struct cli_spec cmd_push_spec = {
 		 "PERFPIPE_BEARER_TOKEN is used when no --token-file is given.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
-	.shared = {conversion_file_options, conversion_symbol_options},
+	.shared = {remote_options_table, conversion_file_options, conversion_symbol_options},
 	.set = set,
 	.formats = CLI_FORMAT_TEXT | CLI_FORMAT_JSON,
 };
@@ -263,9 +199,23 @@ static void note_trouble(struct outcome *outcome, const struct exporter_event *e
 {
 	mem_free(outcome->trouble);
 	outcome->trouble = mem_copy_string(event->text);
-	outcome->number = event->result->error_number;
+	outcome->number = event->result ? event->result->error_number : 0;
 	if (event->answer.verdict == BACKEND_RETRY_AUTH)
 		outcome->number = 302;
+}
+
+/* What comes with a success is worth telling; what failed before is over with the last request. */
+static void note_success(struct outcome *outcome, const struct exporter_event *event)
+{
+	if (outcome->n_rejected)
+		return;
+	if (event->text[0]) {
+		note_trouble(outcome, event);
+	} else if (!outcome->n_waiting && !outcome->n_refused_profiles) {
+		mem_free(TAKE(outcome->trouble));
+		outcome->number = 0;
+	}
+	outcome->n_refused_profiles += event->answer.n_refused;
 }
 
 static void happened(void *context, const struct exporter_event *event)
@@ -276,6 +226,7 @@ static void happened(void *context, const struct exporter_event *event)
 	const uint64_t *file = hash_map_get(&push->windows[target], event->sequence);
 	if (!file) {
 		push->n_earlier += event->kind == EXPORTER_DELIVERED;
+		push->n_earlier_lost += event->n_lost;
 		return;
 	}
 	uint64_t index = *file;
@@ -285,6 +236,7 @@ static void happened(void *context, const struct exporter_event *event)
 		outcome->n_waiting--;
 		outcome->n_delivered++;
 		outcome->n_samples += event->summary.n_samples;
+		note_success(outcome, event);
 		break;
 	case EXPORTER_RETRYING:
 		note_trouble(outcome, event);
@@ -298,12 +250,19 @@ static void happened(void *context, const struct exporter_event *event)
 		outcome->n_rejected++;
 		note_trouble(outcome, event);
 		break;
+	case EXPORTER_LOST:
+		outcome->n_waiting -= event->n_lost;
+		outcome->n_lost += event->n_lost;
+		mem_free(outcome->trouble);
+		outcome->trouble = mem_format("dropped while it waited: %s", event->text);
+		outcome->number = 0;
+		break;
 	}
 }
 
 /* --- reading and spooling --- */
 
-static struct error *put_profile(struct push *push, struct push_file *file, struct profile *profile)
+static void put_profile(struct push *push, struct push_file *file, struct profile *profile)
 {
 	push_profile_complete(profile, file->path);
 	struct key_value labels[LISTED_MAX + 1];
@@ -331,13 +290,13 @@ static struct error *put_profile(struct push *push, struct push_file *file, stru
 	for (size_t i = 0; i < push->n_targets; i++) {
 		forwarder_get_counts(push->forwarder, i, &after);
 		struct outcome *outcome = &file->outcomes[i];
-		uint64_t n_lost = 0;
-		for (int loss = 0; loss < SPOOL_LOSS_N; loss++)
-			n_lost += after.queue.lost_requests[loss] -
-				  before[i].queue.lost_requests[loss];
-		outcome->is_lost =
-			after.unencodable_profiles > before[i].unencodable_profiles || n_lost > 0;
-		outcome->n_waiting = after.queue.requests - before[i].queue.requests;
+		outcome->is_lost = after.is_last_lost;
+		if (err && outcome->is_lost) {
+			outcome->trouble = mem_copy_string(error_text(err));
+			outcome->number = error_get_number(err);
+		}
+		outcome->n_waiting = after.last_requests;
+		/* Into files at once. */
 		outcome->n_delivered = after.sent_requests - before[i].sent_requests;
 		outcome->n_samples = after.sent_samples - before[i].sent_samples;
 		outcome->is_empty =
@@ -346,7 +305,7 @@ static struct error *put_profile(struct push *push, struct push_file *file, stru
 			*hash_map_put(&push->windows[i], after.last_sequence, NULL) =
 				(uint64_t)(file - push->files);
 	}
-	return err;
+	error_free(err);
 }
 
 static struct error *read_file(struct push *push, struct push_file *file)
@@ -355,10 +314,10 @@ static struct error *read_file(struct push *push, struct push_file *file)
 	struct error *err = profile_input_read(&push->conversion, file->path, push->cli, &profile);
 	if (err)
 		return err;
-	err = put_profile(push, file, profile);
+	put_profile(push, file, profile);
 	file->is_read = true;
 	profile_free(profile);
-	return err;
+	return NULL;
 }
 
 /* --- waiting --- */
@@ -412,33 +371,52 @@ static void interrupted(uv_signal_t *handle, int signum)
 
 /* --- verdicts --- */
 
-enum verdict { VERDICT_DELIVERED, VERDICT_EMPTY, VERDICT_SPOOLED, VERDICT_REFUSED, VERDICT_LOST };
+enum verdict {
+	VERDICT_UNREAD,
+	VERDICT_DELIVERED,
+	VERDICT_EMPTY,
+	VERDICT_SPOOLED,
+	VERDICT_REFUSED,
+	VERDICT_LOST
+};
 static const char *const verdict_names[] = {
-	[VERDICT_DELIVERED] = "delivered", [VERDICT_EMPTY] = "empty", [VERDICT_SPOOLED] = "spooled",
-	[VERDICT_REFUSED] = "refused",	   [VERDICT_LOST] = "lost",
+	[VERDICT_UNREAD] = "unread",   [VERDICT_DELIVERED] = "delivered", [VERDICT_EMPTY] = "empty",
+	[VERDICT_SPOOLED] = "spooled", [VERDICT_REFUSED] = "refused",	  [VERDICT_LOST] = "lost",
 };
 
-static enum verdict judge(const struct outcome *outcome)
+static enum verdict judge(const struct push_file *file, size_t target)
 {
-	if (outcome->is_lost)
+	const struct outcome *outcome = &file->outcomes[target];
+	if (!file->is_read)
+		return VERDICT_UNREAD;
+	if (outcome->is_lost || outcome->n_lost)
 		return VERDICT_LOST;
-	if (outcome->n_rejected)
+	if (outcome->n_rejected || outcome->n_refused_profiles)
 		return VERDICT_REFUSED;
 	if (outcome->n_waiting)
 		return VERDICT_SPOOLED;
 	return outcome->is_empty ? VERDICT_EMPTY : VERDICT_DELIVERED;
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void print_text(const struct push *push, const struct push_file *file, size_t target)
 {
 	const struct outcome *outcome = &file->outcomes[target];
-	enum verdict verdict = judge(outcome);
+	enum verdict verdict = judge(file, target);
 	printf("%s: %s", conversion_input_shown(file->path), verdict_names[verdict]);
 	switch (verdict) {
+	case VERDICT_UNREAD:
+		printf(": nothing was sent to %s\n", push->urls[target]);
+		break;
 	case VERDICT_DELIVERED:
-		printf(" to %s: %" PRIu64 " samples in %" PRIu64 " request%s\n", push->urls[target],
-		       outcome->n_samples, outcome->n_delivered,
-		       outcome->n_delivered == 1 ? "" : "s");
+		printf(" to %s: %" PRIu64 " samples in %" PRIu64 " request%s%s%s\n",
+		       push->urls[target], outcome->n_samples, outcome->n_delivered,
+		       plural(outcome->n_delivered), outcome->trouble ? "; it says: " : "",
+		       outcome->trouble ? outcome->trouble : "");
 		break;
 	case VERDICT_EMPTY:
 		printf(": it has no samples, so nothing is sent to %s\n", push->urls[target]);
@@ -450,13 +428,22 @@ static void print_text(const struct push *push, const struct push_file *file, si
 		       outcome->trouble ? outcome->trouble : "");
 		break;
 	case VERDICT_REFUSED:
-		printf(" by %s: %" PRIu64 " of %" PRIu64 " requests, kept in %s/rejected: %s\n",
-		       push->urls[target], outcome->n_rejected,
-		       outcome->n_rejected + outcome->n_delivered + outcome->n_waiting, push->spool,
-		       outcome->trouble ? outcome->trouble : "");
+		if (!outcome->n_rejected)
+			printf(" by %s: %" PRIu64 " profiles of requests that it took: %s\n",
+			       push->urls[target], outcome->n_refused_profiles, outcome->trouble);
+		else
+			printf(" by %s: %" PRIu64 " of %" PRIu64
+			       " requests, kept in %s/rejected: %s\n",
+			       push->urls[target], outcome->n_rejected,
+			       outcome->n_rejected + outcome->n_delivered + outcome->n_waiting,
+			       push->spool, outcome->trouble ? outcome->trouble : "");
 		break;
 	case VERDICT_LOST:
-		printf(": it could not be kept for %s\n", push->urls[target]);
+		if (outcome->is_lost)
+			printf(": it could not be kept for %s\n", push->urls[target]);
+		else
+			printf(": %" PRIu64 " request%s for %s: %s\n", outcome->n_lost,
+			       plural(outcome->n_lost), push->urls[target], outcome->trouble);
 		break;
 	}
 }
@@ -470,53 +457,81 @@ static void print_json(const struct push *push, const struct push_file *file, si
 	json_text_write(stdout, push->urls[target]);
 	printf(", \"verdict\": \"%s\", \"delivered_requests\": %" PRIu64
 	       ", \"delivered_samples\": %" PRIu64 ", \"waiting_requests\": %" PRIu64
-	       ", \"rejected_requests\": %" PRIu64 ", \"trouble\": ",
-	       verdict_names[judge(outcome)], outcome->n_delivered, outcome->n_samples,
-	       outcome->n_waiting, outcome->n_rejected);
+	       ", \"rejected_requests\": %" PRIu64 ", \"lost_requests\": %" PRIu64
+	       ", \"refused_profiles\": %" PRIu64 ", \"trouble\": ",
+	       verdict_names[judge(file, target)], outcome->n_delivered, outcome->n_samples,
+	       outcome->n_waiting, outcome->n_rejected, outcome->n_lost,
+	       outcome->n_refused_profiles);
 	json_text_write(stdout, outcome->trouble);
 	fputs("}\n", stdout);
+}
+
+/* The files of the worst verdict that there is, and what of the first of them. */
+struct sum {
+	uint64_t n;
+	const struct outcome *first;
+	const char *url;
+};
+
+static void add_to_sum(struct sum *sum, const struct outcome *outcome, const char *url)
+{
+	if (!sum->n++) {
+		sum->first = outcome;
+		sum->url = url;
+	}
 }
 
 /* The worst that happened to any file as an error; NULL when all was delivered. */
 static struct error *sum_up(const struct push *push)
 {
-	uint64_t n_auth = 0, n_refused = 0, n_spooled = 0;
-	const struct outcome *auth = NULL, *refused = NULL, *spooled = NULL;
-	const char *url = NULL;
-	for (size_t i = 0; i < push->n_files; i++) {
-		for (size_t t = 0; t < push->n_targets; t++) {
-			const struct outcome *outcome = &push->files[i].outcomes[t];
-			if (!push->files[i].is_read)
-				continue;
-			enum verdict verdict = judge(outcome);
-			bool is_auth = verdict == VERDICT_SPOOLED && outcome->number == 302;
-			n_auth += is_auth;
-			n_refused += verdict == VERDICT_REFUSED;
-			n_spooled += verdict == VERDICT_SPOOLED;
-			if (is_auth && !auth)
-				auth = outcome, url = push->urls[t];
-			if (verdict == VERDICT_REFUSED && !refused)
-				refused = outcome, url = auth ? url : push->urls[t];
-			if (verdict == VERDICT_SPOOLED && !spooled)
-				spooled = outcome, url = auth || refused ? url : push->urls[t];
-		}
+	struct sum auth = {0}, refused = {0}, lost = {0}, spooled = {0}, unread = {0};
+	for (size_t i = 0; i < push->n_files * push->n_targets; i++) {
+		const struct push_file *file = &push->files[i / push->n_targets];
+		size_t target = i % push->n_targets;
+		const struct outcome *outcome = &file->outcomes[target];
+		enum verdict verdict = judge(file, target);
+		struct sum *sum = verdict == VERDICT_REFUSED ? &refused
+				  : verdict == VERDICT_LOST  ? &lost
+				  : verdict != VERDICT_SPOOLED
+					  ? (verdict == VERDICT_UNREAD ? &unread : NULL)
+				  : outcome->number == 302 ? &auth
+							   : &spooled;
+		if (sum)
+			add_to_sum(sum, outcome, push->urls[target]);
 	}
-	if (auth)
-		return error_number(error_new(ERROR_DENIED, "%s: %s; %" PRIu64 " files are spooled",
-					      url, auth->trouble, n_auth),
+	if (auth.n)
+		return error_number(error_new(ERROR_DENIED, "%s: %s; %" PRIu64 " file%s spooled",
+					      auth.url, auth.first->trouble, auth.n,
+					      auth.n == 1 ? " is" : "s are"),
 				    302);
-	if (refused)
-		return error_number(error_new(ERROR_BAD_DATA,
-					      "%s: %" PRIu64 " files were refused: %s", url,
-					      n_refused, refused->trouble),
+	if (refused.n)
+		return error_number(error_new(ERROR_BAD_DATA, "%s: %" PRIu64 " file%s refused: %s",
+					      refused.url, refused.n,
+					      refused.n == 1 ? " was" : "s were",
+					      refused.first->trouble),
 				    303);
-	if (!spooled)
-		return NULL;
-	const char *trouble = spooled->trouble;
-	return error_number(error_new(ERROR_UNAVAILABLE, "%s: %s; %" PRIu64 " files are spooled",
-				      url, trouble ? trouble : "not all was delivered in time",
-				      n_spooled),
-			    spooled->number ? spooled->number : 305);
+	if (lost.n) {
+		const char *trouble = lost.first->trouble;
+		return error_number(error_new(ERROR_IO, "%s: %s; %" PRIu64 " file%s not kept",
+					      lost.url, trouble ? trouble : "it could not be kept",
+					      lost.n, lost.n == 1 ? " was" : "s were"),
+				    lost.first->number ? lost.first->number : 404);
+	}
+	if (spooled.n) {
+		const char *trouble = spooled.first->trouble;
+		return error_number(error_new(ERROR_UNAVAILABLE,
+					      "%s: %s; %" PRIu64 " file%s spooled", spooled.url,
+					      trouble ? trouble : "not all was delivered in time",
+					      spooled.n, spooled.n == 1 ? " is" : "s are"),
+				    spooled.first->number ? spooled.first->number : 305);
+	}
+	if (unread.n && push->is_interrupted)
+		return error_number(error_new(ERROR_CANCELLED,
+					      "interrupted; %" PRIu64 " file%s not sent",
+					      unread.n / push->n_targets,
+					      unread.n / push->n_targets == 1 ? " was" : "s were"),
+				    305);
+	return NULL;
 }
 
 /* --- the run --- */
@@ -524,7 +539,7 @@ static struct error *sum_up(const struct push *push)
 static void print_verdicts(const struct push *push)
 {
 	for (size_t i = 0; i < push->n_files; i++) {
-		for (size_t t = 0; t < push->n_targets && push->files[i].is_read; t++) {
+		for (size_t t = 0; t < push->n_targets; t++) {
 			if (push->cli->format == CLI_FORMAT_JSON)
 				print_json(push, &push->files[i], t);
 			else
@@ -533,8 +548,16 @@ static void print_verdicts(const struct push *push)
 	}
 	if (push->n_earlier)
 		message_note(&push->cli->message,
-			     "%" PRIu64 " requests of earlier runs were delivered as well",
-			     push->n_earlier);
+			     "%" PRIu64 " request%s of earlier runs %s delivered as well",
+			     push->n_earlier, plural(push->n_earlier),
+			     push->n_earlier == 1 ? "was" : "were");
+	if (push->n_earlier_lost) {
+		CLEANUP(cleanup_mem)
+		char *text = mem_format("%" PRIu64 " request%s of earlier runs %s dropped from %s",
+					push->n_earlier_lost, plural(push->n_earlier_lost),
+					push->n_earlier_lost == 1 ? "was" : "were", push->spool);
+		message_warning(&push->cli->message, 401, text, NULL);
+	}
 }
 
 static struct error *open_forwarder(struct push *push)
@@ -543,24 +566,11 @@ static struct error *open_forwarder(struct push *push)
 		.exporters = push->targets,
 		.n_exporters = push->n_targets,
 		.spool_directory = push->spool,
+		.spool = {.is_shared = true},
 		.on_event = happened,
 		.context = push,
 	};
-	/* Another push to the same place has its spool: take the next one. */
-	struct error *err = NULL;
-	for (unsigned i = 2; i < NAME_TRIES; i++) {
-		err = forwarder_new(&push->loop, &config, &push->forwarder);
-		if (!err || error_get_code(err) != ERROR_UNAVAILABLE)
-			break;
-		uv_run(&push->loop, UV_RUN_NOWAIT);
-		for (size_t t = 0; t < push->n_targets; t++)
-			push_target_rename(&push->targets[t], i);
-		error_free(err);
-		err = NULL;
-	}
-	if (!push->forwarder && !err)
-		err = error_new(ERROR_UNAVAILABLE, "%s: %d others push to the same place",
-				push->spool, NAME_TRIES);
+	struct error *err = forwarder_new(&push->loop, &config, &push->forwarder);
 	bool is_usage = err && error_get_code(err) == ERROR_USAGE;
 	return err && !error_get_number(err) ? error_number(err, is_usage ? 1 : 401) : err;
 }
@@ -587,18 +597,9 @@ static struct error *deliver(struct push *push, int *exit_code_out)
 
 static void complete_targets(struct push *push)
 {
-	push->remote.headers = push->headers;
-	push->remote.n_headers = push->n_headers;
-	push->remote.gzip = true;
-	if (!push->remote.bearer_token_file)
-		push->remote.bearer_token = getenv("PERFPIPE_BEARER_TOKEN");
 	for (size_t i = 0; i < push->n_targets; i++) {
 		struct exporter_config *target = &push->targets[i];
-		const char *endpoint = target->remote.endpoint;
-		bool insecure = target->remote.insecure;
-		target->remote = push->remote;
-		target->remote.endpoint = endpoint;
-		target->remote.insecure = insecure;
+		remote_options_apply(&push->remote, &target->remote);
 		target->shown = push->urls[i];
 		target->limits = push->limits;
 		target->drop_labels = push->drop_labels;
@@ -655,8 +656,7 @@ int cmd_push(int argc, char **argv)
 	}
 	for (size_t i = 0; i < push->n_labels; i++)
 		mem_free((void *)push->labels[i].key);
-	for (size_t i = 0; i < push->n_headers; i++)
-		mem_free((void *)push->headers[i].key);
+	remote_options_fini(&push->remote);
 	mem_free(push);
 	return exit_code;
 }

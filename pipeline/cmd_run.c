@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon: what its command line says becomes agent_options. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "pipeline/explain.h"
 #include "pipeline/live_options.h"
 #include "pipeline/push_target.h"
+#include "pipeline/remote_options.h"
 #include "pipeline/spool_place.h"
 
 enum option_id {
@@ -22,10 +22,6 @@ enum option_id {
 	OPTION_LABEL,
 	OPTION_NODE,
 	OPTION_WINDOW,
-	OPTION_TOKEN_FILE,
-	OPTION_CA_FILE,
-	OPTION_CERT,
-	OPTION_KEY,
 	OPTION_SPOOL,
 	OPTION_SPOOL_SIZE,
 	OPTION_LOG_LEVEL,
@@ -45,13 +41,8 @@ static const struct cli_option options[] = {
 	 0, true},
 	{OPTION_LABEL, "label", "KEY=VALUE", "of all series; may be repeated", 'l', true},
 	{OPTION_WINDOW, "window", "TIME", "how much a profile covers (default 10s)", 0, true},
-	{OPTION_TOKEN_FILE, "token-file", "FILE", "bearer token", 0, true},
-	{OPTION_CA_FILE, "ca-file", "FILE", "certificates to trust (default: the system's)", 0,
-	 true},
 	{OPTION_NODE, "node", "NAME", "label node of all series (default: the host's name)", 0,
 	 false},
-	{OPTION_CERT, "cert", "FILE", "client certificate (mTLS), with --key", 0, false},
-	{OPTION_KEY, "key", "FILE", "its private key", 0, false},
 	{OPTION_SPOOL, "spool", "DIR",
 	 "where undelivered profiles wait (default\n/var/lib/perfpipe/spool for root, else\n"
 	 "~/.local/state/perfpipe/spool)",
@@ -69,26 +60,12 @@ struct run {
 	struct exporter_config exporters[TARGETS_MAX];
 	const char *urls[TARGETS_MAX];
 	size_t n_exporters;
-	struct remote_config remote; /* what all targets share */
+	struct remote_options remote; /* what all targets share */
 	struct key_value labels[LABELS_MAX + 1];
 	size_t n_labels;
 	const char *node, *spool;
 	uint64_t window_ns, spool_bytes;
 };
-
-static struct error *add_label(struct run *run, const char *value)
-{
-	const char *equals = strchr(value, '=');
-	if (!equals || equals == value)
-		return cli_usage("--label \"%s\" is not KEY=VALUE", value);
-	if (run->n_labels == LABELS_MAX)
-		return cli_usage("--label can be given %d times", LABELS_MAX);
-	run->labels[run->n_labels++] = (struct key_value){
-		.key = mem_format("%.*s", (int)(equals - value), value),
-		.value = equals + 1,
-	};
-	return NULL;
-}
 
 /* The spool of a target is not the one that `push` uses for the same place. */
 static struct error *add_target(struct run *run, const char *url)
@@ -149,24 +126,13 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_TO:
 		return add_target(run, value);
 	case OPTION_LABEL:
-		return add_label(run, value);
+		return remote_options_add_pair(run->labels, &run->n_labels, LABELS_MAX, "--label",
+					       value);
 	case OPTION_NODE:
 		run->node = value;
 		return NULL;
 	case OPTION_WINDOW:
 		return set_window(run, value);
-	case OPTION_TOKEN_FILE:
-		run->remote.bearer_token_file = value;
-		return NULL;
-	case OPTION_CA_FILE:
-		run->remote.tls.ca_file = value;
-		return NULL;
-	case OPTION_CERT:
-		run->remote.tls.cert_file = value;
-		return NULL;
-	case OPTION_KEY:
-		run->remote.tls.key_file = value;
-		return NULL;
 	case OPTION_SPOOL:
 		run->spool = value;
 		return NULL;
@@ -177,6 +143,8 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_LOG_FORMAT:
 		return set_log_format(value);
 	default:
+		if (remote_options_has(id))
+			return remote_options_set(&run->remote, id, value);
 		return id >= LIVE_ALL ? live_options_set(&run->target, id, value)
 				      : conversion_options_set(&run->conversion, id, value);
 	}
@@ -199,7 +167,7 @@ const struct cli_spec cmd_run_spec = {
 		"PERFPIPE_BEARER_TOKEN is used when no --token-file is given.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
-	.shared = {live_options_table, conversion_symbol_options},
+	.shared = {remote_options_table, live_options_table, conversion_symbol_options},
 	.set = set,
 	.formats = CLI_FORMAT_TEXT,
 };
@@ -208,17 +176,9 @@ const struct cli_spec cmd_run_spec = {
 
 static void complete_exporters(struct run *run)
 {
-	run->remote.gzip = true;
-	if (!run->remote.bearer_token_file)
-		run->remote.bearer_token = getenv("PERFPIPE_BEARER_TOKEN");
 	for (size_t i = 0; i < run->n_exporters; i++) {
-		struct exporter_config *exporter = &run->exporters[i];
-		const char *endpoint = exporter->remote.endpoint;
-		bool insecure = exporter->remote.insecure;
-		exporter->remote = run->remote;
-		exporter->remote.endpoint = endpoint;
-		exporter->remote.insecure = insecure;
-		exporter->shown = run->urls[i];
+		remote_options_apply(&run->remote, &run->exporters[i].remote);
+		run->exporters[i].shown = run->urls[i];
 	}
 }
 
@@ -298,6 +258,7 @@ int cmd_run(int argc, char **argv)
 		push_target_fini(&run.exporters[i]);
 	for (size_t i = 0; i < run.n_labels; i++)
 		mem_free((void *)run.labels[i].key);
+	remote_options_fini(&run.remote);
 	live_options_fini(&run.target);
 	return exit_code;
 }

@@ -12,9 +12,11 @@
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
 #include "pipeline/progress.h"
+#include "pipeline/remote_options.h"
 #include "pipeline/remote_symbols.h"
 #include "pipeline/symbols_fetch.h"
 #include "pipeline/symbols_print.h"
+#include "pipeline/symbols_upload.h"
 #include "symcache/symcache.h"
 
 enum option_id {
@@ -22,7 +24,9 @@ enum option_id {
 	OPTION_MAX_SIZE,
 	OPTION_DEBUG_ROOT,
 	OPTION_DEBUGINFOD,
-	OPTION_WAIT
+	OPTION_DEBUGINFOD_WAIT,
+	OPTION_TO,
+	OPTION_WAIT,
 };
 
 enum { WORDS_MAX = 256 };
@@ -39,7 +43,12 @@ static const struct cli_option options[] = {
 	 0, true},
 	{OPTION_DEBUGINFOD, "debuginfod", "[=URLS]",
 	 "for add, show and fetch: servers to ask (fetch:\ndefault $DEBUGINFOD_URLS)", 0, true},
-	{OPTION_WAIT, "debuginfod-wait", "TIME", REMOTE_SYMBOLS_WAIT_WHAT, 0, true},
+	{OPTION_DEBUGINFOD_WAIT, "debuginfod-wait", "TIME", REMOTE_SYMBOLS_WAIT_WHAT, 0, true},
+	{OPTION_TO, "to", "URL",
+	 "for upload: parca://HOST:PORT (TLS),\nparca+insecure://HOST:PORT, parca+unix:/PATH", 0,
+	 true},
+	{OPTION_WAIT, "wait", NULL,
+	 "for upload: keep trying until the server has or\nrefuses all of it", 'w', true},
 };
 
 struct symbols_options {
@@ -52,6 +61,9 @@ struct symbols_options {
 	size_t n_debug_roots;
 	bool is_remote;
 	struct symcache_debuginfod debuginfod;
+	const char *url;
+	struct remote_options remote;
+	bool has_wait;
 };
 
 static struct error *add_word(struct symbols_options *symbols, const char *word)
@@ -85,9 +97,19 @@ static struct error *set(void *context, int id, const char *value)
 	case OPTION_DEBUGINFOD:
 		symbols->is_remote = true;
 		return remote_symbols_set_urls(&symbols->debuginfod, value);
-	case OPTION_WAIT:
+	case OPTION_DEBUGINFOD_WAIT:
 		return remote_symbols_set_wait(&symbols->debuginfod, value);
+	case OPTION_TO:
+		if (symbols->url)
+			return cli_usage("symbols upload: --to can be given once");
+		symbols->url = value;
+		return NULL;
+	case OPTION_WAIT:
+		symbols->has_wait = true;
+		return NULL;
 	default:
+		if (remote_options_has(id))
+			return remote_options_set(&symbols->remote, id, value);
 		return add_word(symbols, value);
 	}
 }
@@ -95,19 +117,24 @@ static struct error *set(void *context, int id, const char *value)
 const struct cli_spec cmd_symbols_spec = {
 	.command = "symbols",
 	.usage = "[OPTIONS] ls | show ID|FILE [ADDRESS...] | add FILE... |\n       "
-		 "         fetch FILE|ID|PROFILE... | verify | gc",
+		 "         fetch FILE|ID|PROFILE... | upload FILE|ID... --to URL |\n               "
+		 " verify | gc",
 	.summary = "Shows and tends the symbols that are kept by build-id.",
 	.examples = "  perfpipe symbols ls                    what is kept\n"
 		    "  perfpipe symbols show /usr/bin/git 0x1c2d0\n"
 		    "  perfpipe symbols add /usr/lib/*/libc.so.6\n"
 		    "  perfpipe symbols fetch perf.data       ask debuginfod servers\n"
+		    "  perfpipe symbols upload /usr/bin/git --to parca://parca.example:7070\n"
 		    "  perfpipe symbols gc --max-size 500M    drop what was not used for long\n",
 	.notes = "ID is a build-id or the beginning of one; ADDRESS is one in the ELF file, as\n"
 		 "objdump shows it. fetch gets what a binary, or all binaries of a profile or\n"
-		 "perf.data, lack on this host; only GNU build-ids are sent. All that is kept can\n"
+		 "perf.data, lack on this host; only GNU build-ids are sent. upload gives a Parca\n"
+		 "server what it needs to name addresses, of the binary or its debug file, unless\n"
+		 "it has that already. All that is kept can\n"
 		 "be deleted at any time: it is made anew.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
+	.shared = {remote_options_table},
 	.set = set,
 	.formats = CLI_FORMAT_TEXT | CLI_FORMAT_JSON,
 };
@@ -353,14 +380,34 @@ static struct error *run_fetch(struct run *run)
 	return symbols_fetch_run(&fetch);
 }
 
+static struct error *run_upload(struct run *run)
+{
+	const struct symbols_options *symbols = run->symbols;
+	struct symbols_upload upload = {
+		.words = symbols->words,
+		.n_words = symbols->n_words,
+		.url = symbols->url,
+		.remote = &symbols->remote,
+		.has_wait = symbols->has_wait,
+		.config = make_config(symbols),
+		.cli = run->cli,
+	};
+	upload.config.no_symbols = true; /* files alone */
+	return symbols_upload_run(&upload);
+}
+
 static const struct action {
 	const char *name;
 	size_t min_words, max_words;
 	struct error *(*run)(struct run *run);
 } actions[] = {
-	{"ls", 0, 0, run_ls},		{"show", 1, WORDS_MAX, run_show},
-	{"add", 1, WORDS_MAX, run_add}, {"fetch", 1, WORDS_MAX, run_fetch},
-	{"verify", 0, 0, run_verify},	{"gc", 0, 0, run_gc},
+	{"ls", 0, 0, run_ls},
+	{"show", 1, WORDS_MAX, run_show},
+	{"add", 1, WORDS_MAX, run_add},
+	{"fetch", 1, WORDS_MAX, run_fetch},
+	{"upload", 1, WORDS_MAX, run_upload},
+	{"verify", 0, 0, run_verify},
+	{"gc", 0, 0, run_gc},
 };
 
 static struct error *choose_action(const struct symbols_options *symbols, const struct action **out)
@@ -369,7 +416,7 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		names[i] = actions[i].name;
 	if (!symbols->action)
-		return cli_usage("what to do? ls, show, add, fetch, verify or gc");
+		return cli_usage("what to do? ls, show, add, fetch, upload, verify or gc");
 	size_t index;
 	struct error *err =
 		cli_parse_choice("symbols", symbols->action, names, ARRAY_LEN(actions), &index);
@@ -397,14 +444,16 @@ static struct error *run(const struct symbols_options *symbols, const struct cli
 	struct error *err = choose_action(symbols, &action);
 	if (err)
 		return err;
+	struct run run = {.symbols = symbols,
+			  .cli = cli,
+			  .print = {.out = stdout, .is_json = cli->format == CLI_FORMAT_JSON}};
+	if (action->run == run_upload) /* keeps nothing */
+		return action->run(&run);
 	const struct store_config config = {
 		.path = symbols->cache_path,
 		.max_bytes = max_bytes(symbols),
 		.must_exist = !makes_folder(symbols, action),
 	};
-	struct run run = {.symbols = symbols,
-			  .cli = cli,
-			  .print = {.out = stdout, .is_json = cli->format == CLI_FORMAT_JSON}};
 	err = store_open(&config, &run.store);
 	if (err)
 		return error_number(err, error_get_code(err) == ERROR_NO_ENTRY ? 624 : 621);
@@ -421,5 +470,6 @@ int cmd_symbols(int argc, char **argv)
 	if (!cli_read(&cmd_symbols_spec, argc, argv, &symbols, &cli, &exit_code))
 		return exit_code;
 	struct error *err = run(&symbols, &cli);
+	remote_options_fini(&symbols.remote);
 	return err ? message_error(&cli.message, err) : EXIT_CODE_DONE;
 }

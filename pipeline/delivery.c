@@ -395,7 +395,8 @@ void delivery_counts_fini(struct delivery_counts *counts)
 int64_t delivery_counts_missing(const struct delivery_counts *counts, size_t exporter)
 {
 	const struct exporter_counts *now = &counts->exporters[exporter];
-	uint64_t known = now->sent_samples + now->queue.samples + now->unencodable_samples;
+	uint64_t known = now->sent_samples + now->refused_samples + now->queue.samples +
+			 now->unencodable_samples;
 	for (int i = 0; i < SPOOL_LOSS_N; i++)
 		known += now->queue.lost_samples[i];
 	return (int64_t)(counts->n_samples + counts->earlier_samples[exporter] - known);

@@ -45,7 +45,7 @@ struct delivery_counts {
 void delivery_counts_fini(struct delivery_counts *counts);
 /*
  * Samples that an exporter was given and that are not accounted for as sent, waiting or lost: 0
- * when all is well.
+ * when all is well, below when refused ones were put back by hand.
  */
 int64_t delivery_counts_missing(const struct delivery_counts *counts, size_t exporter);
 

@@ -144,6 +144,13 @@ static const struct explain_entry entries[] = {
 	 "The server cannot be reached, is overloaded, or did not answer in time. What is spooled "
 	 "waits on disk.",
 	 "perfpipe push --wait …, or the same command again later"},
+	{'E', 306, EXIT_CODE_FAILED, "debug information is not taken",
+	 "The file holds nothing that names addresses or is not what its build-id says, or the "
+	 "server takes no uploads, or none of that size.",
+	 "readelf -S FILE shows what it has; symbols show FILE what perfpipe reads of it"},
+	{'E', 307, EXIT_CODE_TEMPORARY, "debug information not uploaded for now",
+	 "The server cannot be reached, is overloaded, or somebody else uploads the same file.",
+	 "perfpipe symbols upload --wait …, or the same command again later"},
 
 	{'E', 401, EXIT_CODE_CANNOT_CREATE, "the spool cannot be used",
 	 "Its folder cannot be made or written, or is held by other processes.",
@@ -154,6 +161,14 @@ static const struct explain_entry entries[] = {
 	{'E', 403, EXIT_CODE_BAD_INPUT, "a spooled file cannot be read",
 	 "It is damaged, or of a version or kind that this perfpipe does not know.",
 	 "perfpipe spool drop ID"},
+	{'W', 401, 0, "spooled requests were dropped",
+	 "They were older than the server takes, the spool or its disk was full, or somebody "
+	 "removed them.",
+	 "perfpipe spool ls shows what is left; more room: --spool DIR"},
+	{'E', 404, EXIT_CODE_IO, "a profile could not be kept",
+	 "The disk is full or failed, or a bound of the spool dropped it before it was delivered. "
+	 "Nothing of it was acknowledged.",
+	 "make room, or choose another disk: --spool DIR, and push the file again"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "

@@ -18,9 +18,10 @@ struct live_options {
 	int n_targets;
 };
 
-/* Ids of the options below; commands number their own from 1, conversion.h from 100. */
+/* Ids of the options below; commands number their own from 1, conversion.h from 100,
+ * remote_options.h from 200. */
 enum live_option {
-	LIVE_ALL = 200,
+	LIVE_ALL = 300,
 	LIVE_PID,
 	LIVE_CGROUP,
 	LIVE_FREQUENCY,

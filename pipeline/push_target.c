@@ -76,7 +76,9 @@ struct error *push_target_parse(const char *url, struct exporter_config *out)
 					 : "--to \"%s\" names no host",
 				 url);
 	out->kind = scheme->kind;
-	out->name = make_name(scheme->kind, place);
+	char *trimmed = mem_format("%.*s", (int)n, place);
+	out->name = make_name(scheme->kind, trimmed);
+	mem_free(trimmed);
 	if (scheme->kind == EXPORTER_FILE) {
 		out->directory = mem_format("%.*s", (int)n, place);
 		return NULL;
@@ -92,15 +94,4 @@ void push_target_fini(struct exporter_config *config)
 	mem_free((void *)config->directory);
 	mem_free((void *)config->remote.endpoint);
 	*config = (struct exporter_config){0};
-}
-
-void push_target_rename(struct exporter_config *config, unsigned number)
-{
-	/* The name before ends in ".N" from the second one on. */
-	int n = (int)strlen(config->name);
-	if (number > 2)
-		n = (int)(strrchr(config->name, '.') - config->name);
-	char *name = mem_format("%.*s.%u", n, config->name, number);
-	mem_free((void *)config->name);
-	config->name = name;
 }

@@ -16,5 +16,3 @@
  */
 struct error *push_target_parse(const char *url, struct exporter_config *out) MUST_USE;
 void push_target_fini(struct exporter_config *config);
-/* The next name, for a spool that another perfpipe holds: number 2, 3, … in turn. */
-void push_target_rename(struct exporter_config *config, unsigned number);

@@ -58,7 +58,7 @@ struct module *symbols_fetch_open_file(struct symcache *cache, const char *path)
 	return module;
 }
 
-static bool is_id(const char *word)
+bool symbols_fetch_is_id(const char *word)
 {
 	return strlen(word) >= ID_MIN_DIGITS && strspn(word, "0123456789abcdef") == strlen(word);
 }
@@ -119,7 +119,7 @@ static struct error *add_word(struct items *items, const char *word, const struc
 	struct build_id id;
 	CLEANUP(cleanup_fd) int fd = -1;
 	struct error *err = file_open_regular(word, &fd);
-	if (err && is_id(word) && build_id_parse(word, &id)) {
+	if (err && symbols_fetch_is_id(word) && build_id_parse(word, &id)) {
 		error_free(err);
 		add_id(items, &id, NULL, true);
 		return NULL;

@@ -29,5 +29,7 @@ struct error *symbols_fetch_run(const struct symbols_fetch *fetch) MUST_USE;
 
 /* Whether the module of a word has symbols; numbers 613, 622, 623. */
 struct error *symbols_fetch_check(const struct module *module, const char *word) MUST_USE;
+/* Whether a word can be a build-id. */
+bool symbols_fetch_is_id(const char *word);
 /* The module of a file of this host. */
 struct module *symbols_fetch_open_file(struct symcache *cache, const char *path);

@@ -94,6 +94,9 @@ bool module_lacks_alternate(struct module *module, const struct symcache_config 
 			    struct build_id *id_out);
 /* For a module without file: takes fd when the file is of its build-id. */
 bool module_adopt_file(struct module *module, int fd, const char *path);
+/* As symcache_open_source. */
+struct error *module_open_source(const struct module *module, const struct symcache_config *config,
+				 int *fd_out, char **path_out) MUST_USE;
 void module_ask(struct module *module, const struct symcache_config *config,
 		struct symbol_supply *supply);
 /* supply is NULL with no_symbols only. */

@@ -352,6 +352,12 @@ const char *module_get_path(const struct module *module)
 	return module->path;
 }
 
+struct error *symcache_open_source(const struct symcache *cache, const struct module *module,
+				   int *fd_out, char **path_out)
+{
+	return module_open_source(module, &cache->config, fd_out, path_out);
+}
+
 const char *const *module_debug_places(const struct module *module, size_t *n_out)
 {
 	*n_out = module->debug ? module->debug->n_places : 0;

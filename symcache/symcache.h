@@ -119,6 +119,15 @@ bool module_is_signal_return(struct module *module, uint64_t svma);
 /* Path without " (deleted)", for people. */
 const char *module_get_path(const struct module *module);
 
+/*
+ * Opens the file that says most of a module's addresses: its separate debug file when that has
+ * DWARF and the binary has none, else the binary; without a binary the debug file that lies where
+ * its build-id says (which is not compared). *fd_out and *path_out are the caller's.
+ * ERROR_NO_ENTRY: there is none.
+ */
+struct error *symcache_open_source(const struct symcache *cache, const struct module *module,
+				   int *fd_out, char **path_out) MUST_USE;
+
 /* Where a separate debug file was looked for, "PATH: outcome" each; empty before the first resolve.
  */
 const char *const *module_debug_places(const struct module *module, size_t *n_out);

@@ -4,7 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
-ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench grpc_client tls_floor_bench
+ninja -C "$build" perfpipe floor_bench pprof_codec_bench replay_bench converter_bench symbol_file_bench grpc_client tls_floor_bench spool_bench
 echo "== perf.data to pprof, beside perf script and the bare walk of the records"
 /usr/bin/python3 "$here/convert_bench.py" "$build/perfpipe" "$build/tests/floor_bench" "$build/bench"
 echo "== reading and ordering alone"
@@ -20,3 +20,5 @@ debug=/usr/lib/debug/.build-id/$(echo "$libc" | cut -c1-2)/$(echo "$libc" | cut 
 "$build/tests/symbol_file_bench" "$debug"
 echo "== gRPC over TLS, beside libgrpc++ and bare SSL_write"
 /usr/bin/python3 "$here/grpc_bench.py" "$build/tests/grpc_client" "$build/tests/tls_floor_bench" "$build/bench"
+echo "== the spool, beside the same system calls done bare"
+"$build/tests/spool_bench" "$build/bench"

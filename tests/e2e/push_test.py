@@ -1,51 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe push and perfpipe spool, against servers that judge as Parca, Pyroscope and OTLP receivers do."""
-import json, random, socket, time
+import json, time
 from support import *
 from support_grpc import authority, certificate
 from support_grpc_servers import Answer, Backend, server_credentials, total
-from support_pprof_maker import Maker, field
+from support_push import *
 import grpc
 
-there = folder()
 N_SAMPLES = 500
-
-
-def made(name, n=N_SAMPLES):
-    path = os.path.join(there, name)
-    if not os.path.exists(path):
-        data = write(path + ".data", perf_data(n_samples=n))
-        run("convert", "-i", data, "-o", path, check=0)
-    return path
-
-
-profile_file = made("p.pb.gz")
-
-
-class Spool:
-    """A spool of its own for each test."""
-    count = 0
-
-    def __init__(self):
-        Spool.count += 1
-        self.path = os.path.join(there, "spool%d" % Spool.count)
-
-    def push(self, *words, check=0, env=None):
-        done = run("push", "--spool", self.path, *words, check=check, env=env)
-        return done
-
-    def verdicts(self, *words, check=0):
-        done = self.push("--format", "json", *words, check=check)
-        return [json.loads(line) for line in done.stdout.decode().splitlines()]
-
-    def files(self, *words):
-        return json.loads(run("spool", "ls", "--spool", self.path, "--format", "json", *words, check=0).stdout)["files"]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+profile_file = made("p.pb.gz", N_SAMPLES)
 
 
 def samples_of(path):
@@ -113,7 +76,7 @@ def test_an_unreachable_server_leaves_it_in_the_spool_and_a_later_push_delivers_
     assert f["state"] == "waiting" and f["samples"] == N_SAMPLES and f["waiting_requests"] == 1, f
     with Backend("parca", port=port) as server:
         done = spool.push(made("q.pb.gz", 30), *to)
-        assert "1 requests of earlier runs were delivered" in done.stderr, done.stderr
+        assert "1 request of earlier runs was delivered" in done.stderr, done.stderr
         assert total(server.stored) == N_SAMPLES + 30
     assert spool.files() == []
 
@@ -162,18 +125,11 @@ def test_what_is_refused_is_kept_with_the_reason_and_sent_again_when_asked():
         run("spool", "retry", "--spool", spool.path, "77", check=66)
 
 
-def large_profile(n):
-    """n samples of functions with names of 4 KiB: large for us, quickly judged by servers in Python."""
-    maker = Maker([("samples", "count"), ("cpu", "nanoseconds")])
-    for i in range(n):
-        maker.add(["f%d_" % i + "x" * 4090, "main"], [1, 7])
-    maker.body += field(11, field(1, maker._text("cpu")) + field(2, maker._text("nanoseconds")))
-    return maker.bytes()
-
-
 def test_twenty_megabytes_reach_a_receiver_of_four_whole():
+    """FR-96: split before sending, and when the server says that it is still too large."""
     n = 5200
-    content = large_profile(n)
+    # Names of 4 KiB: large for us, quickly judged by servers in Python.
+    content = profile_bytes(n, 4090)
     assert len(content) > 20 << 20, len(content)
     name = write(os.path.join(there, "large.pb"), content)
     for kind, limit in (("parca", 4 << 20), ("otlp", None), ("pyroscope", None)):
@@ -202,6 +158,23 @@ def test_several_targets_get_it_each_and_one_that_fails_keeps_no_other():
     assert samples_of(os.path.join(there, "out", "latest")) == N_SAMPLES
 
 
+def test_what_a_second_push_left_the_next_one_delivers():
+    spool, port = Spool(), free_port()
+    to = ["--to", "parca+insecure://127.0.0.1:%d" % port]
+    first = spool.start("--wait", profile_file, *to)
+    while not os.path.isdir(spool.path) or len(spool.files()) < 1:
+        time.sleep(0.05)
+    spool.push(made("q.pb.gz", 30), *to, check=75)
+    assert len({f["exporter"] for f in spool.files()}) == 2, spool.files()
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    with Backend("parca", port=port) as server:
+        done = spool.push(made("r.pb.gz", 20), *to)
+        assert "2 requests of earlier runs were delivered" in done.stderr, done.stderr
+        assert total(server.stored) == N_SAMPLES + 30 + 20
+    assert spool.files() == []
+
+
 def test_two_pushes_to_one_place_at_a_time_both_deliver():
     spool = Spool()
     with Backend("parca") as server:
@@ -215,12 +188,14 @@ def test_two_pushes_to_one_place_at_a_time_both_deliver():
 
 
 def test_bad_words_and_bad_files():
+    """FR-103: a token goes out in clear to nobody but this host."""
     spool = Spool()
     for words, text in (((profile_file,), "--to URL"), (("--to", "parca://h:1"), "takes the files"),
                         ((profile_file, "--to", "http://h:1"), "no URL of a kind"),
                         ((profile_file, "--to", "parca://"), "names no host"),
                         ((profile_file, "--to", "file://x"), "whole path"),
                         ((profile_file, "--to", "parca://h:99999"), "port"),
+                        ((profile_file, "--to", "parca://h:1", "--to", "parca://h:1/"), "given twice"),
                         ((profile_file, "--to", "parca://h:1", "--label", "x"), "KEY=VALUE")):
         done = spool.push(*words, check=2)
         assert text in done.stderr, (words, done.stderr)

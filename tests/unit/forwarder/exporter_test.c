@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "forwarder/exporter.h"
 #include "tests/support/temp_dir.h"
 
@@ -28,6 +29,7 @@ struct fixture {
 	struct grpc_request calls[CALLS_MAX];
 	uint32_t n_calls, n_cancelled;
 	uint64_t n_delivered, n_samples, n_rejected, n_retries, n_splits, n_parts;
+	uint64_t n_lost, lost_sequence;
 	uint64_t last_delay_ns;
 	char last_reason[512];
 };
@@ -67,6 +69,12 @@ static void happened(void *context, const struct exporter_event *event)
 	case EXPORTER_REJECTED:
 		f->n_rejected++;
 		snprintf(f->last_reason, sizeof(f->last_reason), "%s", event->result->message);
+		break;
+	case EXPORTER_LOST:
+		f->n_lost += event->n_lost;
+		f->lost_sequence = event->sequence;
+		assert_null(event->result);
+		snprintf(f->last_reason, sizeof(f->last_reason), "%s", event->text);
 		break;
 	}
 }
@@ -160,32 +168,42 @@ static struct exporter_counts counts(struct fixture *f)
 static void exporter_sends_what_waits_several_at_a_time(void **state)
 {
 	struct fixture *f = *state;
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 10; i++)
 		put_rows(f, 2);
 	assert_int_equal(f->n_calls, 0);
+	stats_reset();
 	exporter_run(f->exporter);
-	assert_int_equal(f->n_calls, 4);
+	assert_int_equal(f->n_calls, 8);
 	assert_string_equal(f->calls[0].path,
 			    "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw");
 	assert_int_equal(f->calls[0].timeout_ns, 10 * S_NS);
 	pass(f, 30 * MS_NS);
 	ANSWER(f, 2, .code = GRPC_OK);
-	assert_int_equal(f->n_calls, 4);
+	assert_int_equal(f->n_calls, 8);
 	while (f->n_calls)
 		ANSWER(f, 0, .code = GRPC_OK);
 	assert_true(exporter_is_idle(f->exporter));
-	assert_int_equal(f->n_delivered, 6);
-	assert_int_equal(f->n_samples, 36);
+	assert_int_equal(f->n_delivered, 10);
+	assert_int_equal(f->n_samples, 60);
 	struct exporter_counts c = counts(f);
-	assert_int_equal(c.sent_profiles, 6);
-	assert_int_equal(c.sent_samples, 36);
-	assert_int_equal(c.requests[GRPC_OK], 6);
+	assert_int_equal(c.sent_profiles, 10);
+	assert_int_equal(c.sent_samples, 60);
+	assert_int_equal(c.requests[GRPC_OK], 10);
 	assert_int_equal(c.queue.requests, 0);
 	assert_int_equal(c.last_success_ns, 1000 * S_NS + 30 * MS_NS);
-	/* Four took 30 ms, two none. */
+	/* Eight took 30 ms, two none. */
 	assert_int_equal(c.durations[0], 2);
-	assert_int_equal(c.durations[3], 6);
-	assert_int_equal(c.sum_durations_ns, 4 * 30 * MS_NS);
+	assert_int_equal(c.durations[3], 10);
+	assert_int_equal(c.sum_durations_ns, 8 * 30 * MS_NS);
+	/* The same for all exporters together. */
+	assert_int_equal(stats_get(STAT_EXPORTER_SENT_PROFILES), 10);
+	assert_int_equal(stats_get(STAT_EXPORTER_SENT_SAMPLES), 60);
+	assert_int_equal(stats_get(STAT_EXPORTER_SENT_BYTES), c.sent_bytes);
+	assert_true(c.sent_bytes > 0);
+	assert_int_equal(stats_get(STAT_EXPORTER_REQUESTS), 10);
+	assert_int_equal(stats_get(STAT_EXPORTER_REQUEST_NS), 8 * 30 * MS_NS);
+	for (int i = STAT_EXPORTER_UNENCODABLE; i <= STAT_QUEUE_DROPPED_REMOVED; i++)
+		assert_int_equal(stats_get((enum stats_counter)i), 0);
 }
 
 static void exporter_probes_with_one_request_after_a_failure(void **state)
@@ -254,6 +272,110 @@ static void exporter_gives_people_time_to_replace_a_token(void **state)
 	assert_int_equal(f->n_delivered, 1);
 	assert_int_equal(counts(f).failed_profiles[BACKEND_REASON_AUTH], 2);
 	assert_int_equal(f->n_rejected, 0);
+}
+
+/* FR-97, and the product's counters: each failure has its reason. */
+static void exporter_counts_failures_by_reason(void **state)
+{
+	static const struct {
+		struct grpc_result result;
+		enum backend_reason reason;
+		enum stats_counter counter;
+	} cases[] = {
+		{{.code = GRPC_DEADLINE_EXCEEDED, .failure = GRPC_FAILURE_DEADLINE},
+		 BACKEND_REASON_TIMEOUT,
+		 STAT_EXPORTER_FAILED_TIMEOUT},
+		{{.code = GRPC_UNAVAILABLE, .failure = GRPC_FAILURE_CONNECT},
+		 BACKEND_REASON_UNAVAILABLE,
+		 STAT_EXPORTER_FAILED_UNAVAILABLE},
+		{{.code = GRPC_UNAVAILABLE, .failure = GRPC_FAILURE_TLS},
+		 BACKEND_REASON_TLS,
+		 STAT_EXPORTER_FAILED_TLS},
+		{{.code = GRPC_UNAUTHENTICATED}, BACKEND_REASON_AUTH, STAT_EXPORTER_FAILED_AUTH},
+		{{.code = GRPC_RESOURCE_EXHAUSTED, .message = "rate limit"},
+		 BACKEND_REASON_RATE_LIMITED,
+		 STAT_EXPORTER_FAILED_RATE_LIMITED},
+		{{.code = GRPC_INVALID_ARGUMENT},
+		 BACKEND_REASON_REJECTED,
+		 STAT_EXPORTER_FAILED_REJECTED},
+	};
+	struct fixture *f = *state;
+	put_rows(f, 1);
+	stats_reset();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pass(f, 301 * S_NS);
+		exporter_run(f->exporter);
+		assert_int_equal(f->n_calls, 1);
+		answer(f, 0, cases[i].result);
+		assert_int_equal(counts(f).failed_profiles[cases[i].reason], 1);
+		assert_int_equal(stats_get(cases[i].counter), 1);
+		assert_int_equal(stats_get(STAT_EXPORTER_REQUESTS), i + 1);
+	}
+	assert_int_equal(stats_get(STAT_QUEUE_DROPPED_REJECTED), 1);
+	assert_int_equal(stats_get(STAT_EXPORTER_SENT_PROFILES), 0);
+	assert_int_equal(f->n_rejected, 1);
+}
+
+/* Requests that are refused side by side are one refusal: the next try comes soon. */
+static void exporter_takes_refusals_side_by_side_for_one(void **state)
+{
+	struct fixture *f = *state;
+	for (int i = 0; i < 4; i++)
+		put_rows(f, 1);
+	exporter_run(f->exporter);
+	for (int i = 0; i < 4; i++)
+		ANSWER(f, 0, .code = GRPC_UNAUTHENTICATED);
+	assert_int_equal(f->n_retries, 4);
+	assert_in_range(f->last_delay_ns, 4 * S_NS, 6 * S_NS);
+	pass(f, 6 * S_NS);
+	exporter_run(f->exporter);
+	while (f->n_calls)
+		ANSWER(f, 0, .code = GRPC_OK);
+	assert_int_equal(f->n_delivered, 4);
+}
+
+static void exporter_counts_what_a_partial_success_refused(void **state)
+{
+	/* partial_success {rejected_profiles: 1, error_message: "no"} */
+	static const uint8_t response[] = {0x0a, 6, 0x08, 1, 0x12, 2, 'n', 'o'};
+	struct fixture *f = *state;
+	f->config.kind = EXPORTER_OTLP;
+	open_exporter(f);
+	put_rows(f, 2);
+	put_rows(f, 1);
+	stats_reset();
+	exporter_run(f->exporter);
+	ANSWER(f, 0, .code = GRPC_OK, .response = response, .n_response = sizeof(response));
+	ANSWER(f, 0, .code = GRPC_OK);
+	assert_int_equal(f->n_delivered, 2);
+	struct exporter_counts c = counts(f);
+	assert_int_equal(c.refused_profiles, 1);
+	assert_int_equal(c.refused_samples, 6);
+	assert_int_equal(c.sent_profiles, 1);
+	assert_int_equal(c.sent_samples, 3);
+	assert_int_equal(stats_get(STAT_EXPORTER_FAILED_REJECTED), 1);
+	assert_int_equal(stats_get(STAT_EXPORTER_SENT_SAMPLES), 3);
+}
+
+static void exporter_tells_which_windows_it_lost(void **state)
+{
+	struct fixture *f = *state;
+	put_rows(f, 1);
+	uint64_t first = counts(f).last_sequence;
+	assert_int_equal(counts(f).last_requests, 1);
+	assert_false(counts(f).is_last_lost);
+	stats_reset();
+	pass(f, 20 * 3600 * S_NS);
+	put_rows(f, 1);
+	pass(f, 5 * 3600 * S_NS); /* kept for a day */
+	exporter_run(f->exporter);
+	assert_int_equal(f->n_lost, 1);
+	assert_int_equal(f->lost_sequence, first);
+	assert_string_equal(f->last_reason, "expired");
+	assert_int_equal(stats_get(STAT_QUEUE_DROPPED_EXPIRED), 1);
+	assert_int_equal(f->n_calls, 1);
+	ANSWER(f, 0, .code = GRPC_OK);
+	assert_int_equal(f->n_delivered, 1);
 }
 
 static void exporter_sets_aside_what_is_refused_and_goes_on(void **state)
@@ -358,6 +480,10 @@ int main(void)
 		CASE(exporter_probes_with_one_request_after_a_failure),
 		CASE(exporter_waits_as_long_as_the_server_asks),
 		CASE(exporter_gives_people_time_to_replace_a_token),
+		CASE(exporter_counts_failures_by_reason),
+		CASE(exporter_takes_refusals_side_by_side_for_one),
+		CASE(exporter_counts_what_a_partial_success_refused),
+		CASE(exporter_tells_which_windows_it_lost),
 		CASE(exporter_sets_aside_what_is_refused_and_goes_on),
 		CASE(exporter_halves_what_is_too_large_until_it_fits),
 		CASE(exporter_delivers_all_of_a_long_outage),

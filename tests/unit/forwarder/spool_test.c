@@ -359,6 +359,91 @@ static void spool_counts_files_that_were_removed_by_hand(void **state)
 	assert_int_equal(c.windows, 1);
 }
 
+/* It may still arrive: nothing counts twice. */
+static void spool_counts_removed_files_after_what_is_under_way(void **state)
+{
+	struct fixture *f = *state;
+	open_spool(f);
+	PUT(f, "a1", "a2");
+	struct spool_request a1 = take(f, "a1");
+	char path[1024];
+	count_files(f, "parca~a", ".q1", path);
+	unlink(path);
+	assert_nothing_waits(f);
+	assert_int_equal(counts(f).lost_requests[SPOOL_LOSS_REMOVED], 0);
+	spool_delivered(f->spool, &a1);
+	assert_nothing_waits(f);
+	assert_int_equal(counts(f).lost_requests[SPOOL_LOSS_REMOVED], 1);
+	assert_int_equal(counts(f).windows, 0);
+}
+
+/* Two processes send to one place: neither waits for the other, and what one leaves goes on. */
+static void spool_of_several_processes_is_taken_over_by_the_next(void **state)
+{
+	struct fixture *f = *state;
+	f->limits.is_shared = true;
+	open_spool(f);
+	struct spool *first = f->spool;
+	f->spool = NULL;
+	open_spool(f); /* parca~a.2 */
+	PUT(f, "b1", "b2", "b3");
+	PUT(f, "c1");
+	struct spool_request b1 = take(f, "b1");
+	take(f, "b2");
+	spool_delivered(f->spool, &b1);
+	spool_close(f->spool);
+	f->spool = first;
+	assert_nothing_waits(f); /* the first looks around when it starts only */
+	PUT(f, "a1");
+	open_spool(f);
+	assert_int_equal(counts(f).requests, 4);
+	assert_int_equal(counts(f).samples, 40);
+	assert_int_equal(count_files(f, "parca~a.2", ".q1", NULL), 0);
+	assert_int_equal(count_files(f, "parca~a.2", ".done1", NULL), 0);
+	take(f, "a1");
+	struct spool_request b2 = take(f, "b2");
+	spool_delivered(f->spool, &b2);
+	/* What was delivered stays delivered, also after another start. */
+	open_spool(f);
+	take(f, "a1");
+	take(f, "b3");
+	take(f, "c1");
+	assert_nothing_waits(f);
+}
+
+static void spool_leaves_alone_what_a_running_process_has(void **state)
+{
+	struct fixture *f = *state;
+	f->limits.is_shared = true;
+	open_spool(f);
+	PUT(f, "a1");
+	struct spool *first = f->spool;
+	f->spool = NULL;
+	open_spool(f);
+	assert_nothing_waits(f);
+	spool_close(first);
+	open_spool(f);
+	take(f, "a1");
+}
+
+static void spool_has_a_bound_of_processes_at_one_place(void **state)
+{
+	struct fixture *f = *state;
+	struct spool *spools[16];
+	f->limits.is_shared = true;
+	for (int i = 0; i < 16; i++) {
+		open_spool(f);
+		spools[i] = f->spool;
+		f->spool = NULL;
+	}
+	struct error *err = spool_open(f->dir.path, "parca/a", EXPORTER_PARCA, &f->limits,
+				       &f->clock, &f->spool);
+	assert_int_equal(error_get_code(err), ERROR_UNAVAILABLE);
+	error_free(err);
+	for (int i = 0; i < 16; i++)
+		spool_close(spools[i]);
+}
+
 /* Any one byte changed, and any cut, costs at most the request it is in. */
 static void spool_loses_one_request_to_a_damaged_byte(void **state)
 {
@@ -527,6 +612,10 @@ int main(void)
 		CASE(spool_keeps_refused_requests_with_the_reason_and_takes_them_back),
 		CASE(spool_sets_damaged_files_aside_and_goes_on),
 		CASE(spool_counts_files_that_were_removed_by_hand),
+		CASE(spool_counts_removed_files_after_what_is_under_way),
+		CASE(spool_of_several_processes_is_taken_over_by_the_next),
+		CASE(spool_leaves_alone_what_a_running_process_has),
+		CASE(spool_has_a_bound_of_processes_at_one_place),
 		CASE(spool_loses_one_request_to_a_damaged_byte),
 		CASE(spool_keeps_whole_requests_of_a_cut_file),
 		CASE(spool_counts_what_the_disk_refuses),
