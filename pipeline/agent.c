@@ -3,6 +3,7 @@
 #include "pipeline/agent.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -13,6 +14,7 @@
 #include "pipeline/interruption.h"
 #include "pipeline/live_poll.h"
 #include "pipeline/service_notify.h"
+#include "pipeline/status_server.h"
 #include "pipeline/window_clock.h"
 
 #define NS_PER_S  ((uint64_t)1000000000)
@@ -23,10 +25,20 @@
 /* The service manager has no more patience than 20 s. */
 #define END_NS	   (18 * NS_PER_S)
 #define SUMMARY_NS (3600 * NS_PER_S)
-enum { MAX_LAST_DRAINS = 64, NO_PROCESS = 102, NO_CGROUP = 104, NO_CYCLES = 108 };
+enum {
+	MAX_LAST_DRAINS = 64,
+	NO_PROCESS = 102,
+	NO_CGROUP = 104,
+	NO_CYCLES = 108,
+	DEFAULT_HZ = 99,
+	MAX_QUERIES = 64
+};
 
 /* Our own descriptors, ahead of the source's. */
-enum { FD_SIGNAL, FD_RELOAD, FD_STATE, FD_CALL, FD_FAILURE, FD_OWN_N };
+enum { FD_SIGNAL, FD_RELOAD, FD_STATE, FD_CALL, FD_FAILURE, FD_QUERY, FD_OWN_N };
+
+/* What is done with the sum of windows that a query wants, at the end of a window. */
+enum sum_step { SUM_KEEP, SUM_BEGIN, SUM_END };
 
 struct agent {
 	const struct agent_options *options;
@@ -38,9 +50,10 @@ struct agent {
 	struct sampler *sampler; /* the convert thread's while pipeline is there */
 	struct pipeline *pipeline;
 	struct window_clock windows;
-	struct sampler_moment cut; /* of the call that is under way */
-	size_t n_warnings;	   /* of the source that were said */
-	uint64_t n_drained;	   /* records of the newest drain */
+	struct sampler_moment cut; /* of the call that is under way, as the next */
+	enum sum_step sum_step;
+	size_t n_warnings;  /* of the source that were said */
+	uint64_t n_drained; /* records of the newest drain */
 
 	bool was_sampling;    /* at least once */
 	uint64_t target_ns;   /* when to look for the target again */
@@ -48,6 +61,15 @@ struct agent {
 	uint64_t summary_ns;  /* when to sum up */
 	uint64_t n_unwritten; /* samples that no pipeline had room for */
 	struct log_every lagging;
+
+	struct wake_box *queries;
+	struct status_server *server;
+	/* A query for a profile, NULL = there is none; and what is next for it. */
+	struct agent_query *wanted;
+	enum sum_step wanted_step;
+	uint64_t wanted_ns; /* when SUM_END is due */
+	uint64_t reload_wall_ns;
+	char target[AGENT_STATE_TEXT_BYTES];
 };
 
 static uint64_t now_ns(void)
@@ -69,21 +91,28 @@ static struct sampler_moment now(void)
 static struct error *cut(void *context)
 {
 	struct agent *agent = context;
-	return sampler_cut(agent->sampler, agent->cut);
+	struct error *err = sampler_cut(agent->sampler, agent->cut);
+	if (!err && agent->sum_step == SUM_BEGIN)
+		sampler_begin_sum(agent->sampler);
+	if (!err && agent->sum_step == SUM_END)
+		agent->wanted->profile = sampler_end_sum(agent->sampler);
+	return err;
 }
 
 /* The window ends behind what was drained until now. */
-static void end_window(struct agent *agent)
+static void end_window(struct agent *agent, enum sum_step sum_step)
 {
 	if (pipeline_is_calling(agent->pipeline)) {
-		uint64_t n_held;
-		if (log_every_allows(&agent->lagging, now_ns(), &n_held))
+		uint64_t n_held, at_ns = now_ns();
+		if (at_ns > agent->windows.due_ns + NS_PER_S &&
+		    log_every_allows(&agent->lagging, at_ns, &n_held))
 			log_warn("window is late: the one before is still being named "
 				 "repeats=%" PRIu64,
 				 n_held);
 		return;
 	}
 	agent->cut = now();
+	agent->sum_step = sum_step;
 	window_clock_begin(&agent->windows);
 	pipeline_call(agent->pipeline, cut, agent);
 }
@@ -176,13 +205,100 @@ static struct error *end_sampling(struct agent *agent)
 	return err ? err : sink_err;
 }
 
+/* --- queries --- */
+
+static void fill_state(const struct agent *agent, struct agent_state *state)
+{
+	state->is_sampling = agent->source;
+	state->window_ns = agent->options->window_ns;
+	state->reload_wall_ns = agent->reload_wall_ns;
+	state->n_unread_samples = agent->n_unwritten;
+	memcpy(state->target, agent->target, sizeof(state->target));
+	uint32_t hz = agent->options->live.frequency_hz;
+	if (!agent->options->live.period)
+		state->frequency_hz = hz ? hz : DEFAULT_HZ;
+	if (!agent->source)
+		return;
+	const struct collector_live_state *live = collector_live_state(agent->source);
+	state->n_cpus = live->n_cpus;
+	state->n_rings = live->n_rings;
+	state->n_unread_samples += pipeline_get_losses(agent->pipeline).samples;
+	for (size_t i = 0; i < live->n_warnings && i < AGENT_STATE_NOTES; i++) {
+		struct agent_note *note = &state->degraded[state->n_degraded++];
+		note->number = live->warnings[i].number;
+		snprintf(note->text, sizeof(note->text), "%s", live->warnings[i].text);
+	}
+}
+
+static void refuse_profile(struct agent_query *query, const char *why)
+{
+	snprintf(query->why, sizeof(query->why), "%s", why);
+	agent_query_answer(query);
+}
+
+static void want_profile(struct agent *agent, struct agent_query *query)
+{
+	if (!agent->source) {
+		refuse_profile(query, agent->target);
+	} else if (agent->wanted) {
+		refuse_profile(query, "another profile is being made");
+	} else {
+		agent->wanted = query;
+		agent->wanted_step = SUM_BEGIN;
+	}
+}
+
+/* What was summed up is given up with the next one. */
+static void give_up_profile(struct agent *agent, const char *why)
+{
+	if (agent->wanted)
+		refuse_profile(TAKE(agent->wanted), why);
+}
+
+static void serve_queries(struct agent *agent)
+{
+	for (struct agent_query *query;
+	     agent->queries && (query = wake_box_take(agent->queries));) {
+		switch (query->kind) {
+		case AGENT_QUERY_STATE:
+			fill_state(agent, &query->state);
+			delivery_query(agent->delivery, query);
+			break;
+		case AGENT_QUERY_PROFILE:
+			want_profile(agent, query);
+			break;
+		case AGENT_QUERY_CANCEL:
+			agent_query_free(query);
+			agent->wanted_ns = now_ns();
+			break;
+		}
+	}
+}
+
+/* Goes on with the profile that is wanted, where the convert thread is free for it. */
+static void serve_profile(struct agent *agent)
+{
+	if (!agent->wanted || pipeline_is_calling(agent->pipeline))
+		return;
+	if (agent->wanted_step == SUM_BEGIN) {
+		end_window(agent, SUM_BEGIN);
+		agent->wanted_ns = now_ns() + agent->wanted->duration_ns;
+		agent->wanted_step = SUM_END;
+	} else if (agent->wanted_step == SUM_END && now_ns() >= agent->wanted_ns) {
+		end_window(agent, SUM_END);
+		agent->wanted_step = SUM_KEEP;
+	} else if (agent->wanted_step == SUM_KEEP) {
+		agent_query_answer(TAKE(agent->wanted));
+	}
+}
+
 /* --- targets that come and go --- */
 
-static void tell_waiting(const struct agent *agent, const char *why)
+static void tell_waiting(struct agent *agent, const char *why)
 {
+	snprintf(agent->target, sizeof(agent->target), "%s", why);
 	log_info("waiting for the target reason=\"%s\"", why);
 	service_notify("READY=1\nSTATUS=waiting for the target: %.200s", why);
-	(void)agent;
 }
 
 static bool is_missing(const struct error *err)
@@ -219,6 +335,7 @@ static void lose_target(struct agent *agent)
 	if (err)
 		log_warn("the last window is not whole err=\"%s\"", error_text(err));
 	error_free(err);
+	give_up_profile(agent, "the target ended");
 	agent->target_ns = now_ns() + TARGET_NS;
 	tell_waiting(agent, "it ended");
 }
@@ -234,6 +351,7 @@ static void list_fds(struct agent *agent)
 	live_poll_set(&agent->fds, FD_CALL, is_sampling ? pipeline_call_fd(agent->pipeline) : -1);
 	live_poll_set(&agent->fds, FD_FAILURE,
 		      is_sampling ? pipeline_failure_fd(agent->pipeline) : -1);
+	live_poll_set(&agent->fds, FD_QUERY, agent->queries ? wake_box_fd(agent->queries) : -1);
 	live_poll_set_source(&agent->fds, agent->source);
 }
 
@@ -247,6 +365,7 @@ static void reload(struct agent *agent)
 {
 	service_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_ns() / 1000);
 	delivery_refresh(agent->delivery);
+	agent->reload_wall_ns = clock_system.wall_ns(clock_system.context);
 	log_info("credentials and certificates are read again");
 	service_notify("READY=1");
 }
@@ -275,6 +394,7 @@ static void do_what_is_due(struct agent *agent)
 		reload(agent);
 	if (interruption_takes_snapshot())
 		log_state(agent);
+	serve_queries(agent);
 }
 
 static struct error *sample(struct agent *agent)
@@ -288,8 +408,10 @@ static struct error *sample(struct agent *agent)
 		return pipeline_finish(agent->pipeline);
 	if (is_gone || collector_live_is_target_gone(agent->source))
 		lose_target(agent);
-	else if (window_clock_wait_ns(&agent->windows) == 0)
-		end_window(agent);
+	else
+		serve_profile(agent);
+	if (agent->source && window_clock_wait_ns(&agent->windows) == 0)
+		end_window(agent, SUM_KEEP);
 	return NULL;
 }
 
@@ -324,14 +446,10 @@ static void account(struct agent *agent)
 		 dropped, counts.n_samples, missing);
 	for (size_t i = 0; i < counts.n_exporters; i++) {
 		const struct exporter_counts *exporter = &counts.exporters[i];
-		uint64_t n_lost = 0;
-		for (int loss = 0; loss < SPOOL_LOSS_N; loss++)
-			n_lost += exporter->queue.lost_samples[loss];
 		log_info("delivered exporter=%s earlier_samples=%" PRIu64 " sent_samples=%" PRIu64
 			 " waiting_samples=%" PRIu64 " lost_samples=%" PRIu64 " missing=%" PRId64,
 			 exporter->exporter, counts.earlier_samples[i], exporter->sent_samples,
-			 exporter->queue.samples,
-			 n_lost + exporter->unencodable_samples + exporter->refused_samples,
+			 exporter->queue.samples, delivery_counts_lost(exporter),
 			 delivery_counts_missing(&counts, i));
 	}
 	delivery_counts_fini(&counts);
@@ -346,11 +464,23 @@ static struct error *end(struct agent *agent, struct error *err)
 	if (agent->source && !err)
 		err = end_sampling(agent);
 	close_source(agent);
+	give_up_profile(agent, "perfpipe ends");
 	if (agent->delivery) {
 		delivery_finish(agent->delivery, deadline_ns);
 		account(agent);
 	}
+	/* Behind all threads that may hold one of its queries. */
+	status_server_close(agent->server);
+	wake_box_close(agent->queries, agent_query_free);
 	return err;
+}
+
+static struct error *open_server(struct agent *agent)
+{
+	struct error *err = wake_box_open(MAX_QUERIES, &agent->queries);
+	return err ? err
+		   : status_server_open(agent->options->http_address, agent->queries,
+					&agent->server);
 }
 
 static struct error *begin(struct agent *agent)
@@ -364,6 +494,8 @@ static struct error *begin(struct agent *agent)
 	err = delivery_open(&agent->options->delivery, &agent->delivery);
 	if (!err)
 		err = look_for_target(agent);
+	if (!err && agent->options->http_address)
+		err = open_server(agent);
 	interruption_insist();
 	return err;
 }

@@ -30,6 +30,7 @@ struct agent_options {
 	struct sampler_options sampler;
 	struct delivery_config delivery;
 	uint64_t window_ns;
+	const char *http_address; /* see status_server.h; NULL = no server */
 };
 
 /*

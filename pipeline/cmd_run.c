@@ -16,6 +16,7 @@
 #include "pipeline/push_target.h"
 #include "pipeline/remote_options.h"
 #include "pipeline/spool_place.h"
+#include "pipeline/status_server.h"
 
 enum option_id {
 	OPTION_TO = 1,
@@ -24,6 +25,7 @@ enum option_id {
 	OPTION_WINDOW,
 	OPTION_SPOOL,
 	OPTION_SPOOL_SIZE,
+	OPTION_HTTP,
 	OPTION_LOG_LEVEL,
 	OPTION_LOG_FORMAT,
 };
@@ -49,6 +51,9 @@ static const struct cli_option options[] = {
 	 0, false},
 	{OPTION_SPOOL_SIZE, "spool-size", "SIZE",
 	 "how much may wait for each target (default 1G);\nthe oldest is dropped first", 0, false},
+	{OPTION_HTTP, "http", "HOST:PORT",
+	 "where metrics, state and profiles are served\n(default 127.0.0.1:9917), or none", 0,
+	 false},
 	{OPTION_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info (default) or debug", 0, false},
 	{OPTION_LOG_FORMAT, "log-format", "FORM",
 	 "auto (default: text on a terminal, else logfmt),\ntext, logfmt or json", 0, false},
@@ -64,6 +69,7 @@ struct run {
 	struct key_value labels[LABELS_MAX + 1];
 	size_t n_labels;
 	const char *node, *spool;
+	const char *http_address; /* NULL = none */
 	uint64_t window_ns, spool_bytes;
 };
 
@@ -93,6 +99,15 @@ static struct error *set_window(struct run *run, const char *value)
 	if (!err && (run->window_ns < NS_PER_S || run->window_ns > MAX_WINDOW_NS))
 		return cli_usage("--window %s is not between 1s and 1h", value);
 	return err;
+}
+
+static struct error *set_http(struct run *run, const char *value)
+{
+	run->http_address = strcmp(value, "none") == 0 ? NULL : value;
+	if (!run->http_address || status_server_is_address(value))
+		return NULL;
+	return cli_usage("--http \"%s\" is no address like 127.0.0.1:9917 or [::1]:9917, nor none",
+			 value);
 }
 
 static struct error *set_log_level(const char *value)
@@ -138,6 +153,8 @@ static struct error *set(void *context, int id, const char *value)
 		return NULL;
 	case OPTION_SPOOL_SIZE:
 		return cli_parse_size("--spool-size", value, &run->spool_bytes, &has_unit);
+	case OPTION_HTTP:
+		return set_http(run, value);
 	case OPTION_LOG_LEVEL:
 		return set_log_level(value);
 	case OPTION_LOG_FORMAT:
@@ -212,6 +229,7 @@ static void fill_options(struct run *run, struct agent_options *out)
 				.n_labels = run->n_labels,
 			},
 		.window_ns = run->window_ns,
+		.http_address = run->http_address,
 	};
 	out->symbols.is_live = true;
 }
@@ -245,7 +263,8 @@ static struct error *run_agent(struct run *run)
 
 int cmd_run(int argc, char **argv)
 {
-	struct run run = {.window_ns = DEFAULT_WINDOW_NS};
+	struct run run = {.window_ns = DEFAULT_WINDOW_NS,
+			  .http_address = STATUS_SERVER_DEFAULT_ADDRESS};
 	struct cli cli;
 	int exit_code = EXIT_CODE_DONE;
 	conversion_options_init(&run.conversion);

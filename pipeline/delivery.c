@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,11 +25,12 @@ enum {
 };
 
 /* What the forward thread is asked for beside windows. */
-enum wish_kind { WISH_REFRESH, WISH_LOG_STATE, WISH_END };
+enum wish_kind { WISH_REFRESH, WISH_LOG_STATE, WISH_STATE, WISH_END };
 
 struct wish {
 	enum wish_kind kind;
-	uint64_t deadline_ns; /* WISH_END */
+	uint64_t deadline_ns;	   /* WISH_END */
+	struct agent_query *query; /* WISH_STATE */
 };
 
 struct delivery {
@@ -123,10 +125,15 @@ static bool is_all_settled(const struct delivery *delivery)
 	return true;
 }
 
-static void close_all(struct delivery *delivery)
+static void update_counts(struct delivery *delivery)
 {
 	for (size_t i = 0; i < delivery->counts.n_exporters; i++)
 		forwarder_get_counts(delivery->forwarder, i, &delivery->counts.exporters[i]);
+}
+
+static void close_all(struct delivery *delivery)
+{
+	update_counts(delivery);
 	forwarder_close(TAKE(delivery->forwarder));
 	uv_close((uv_handle_t *)&delivery->timer, NULL);
 	uv_close((uv_handle_t *)&delivery->wake, NULL);
@@ -145,28 +152,34 @@ static void look_for_end(uv_timer_t *timer)
 
 static void log_exporter(const struct exporter_counts *counts)
 {
-	uint64_t n_lost = 0;
-	for (int i = 0; i < SPOOL_LOSS_N; i++)
-		n_lost += counts->queue.lost_samples[i];
 	log_info("exporter name=%s sent_samples=%" PRIu64 " sent_profiles=%" PRIu64
 		 " waiting_samples=%" PRIu64 " waiting_bytes=%" PRIu64 " lost_samples=%" PRIu64
 		 " is_failing=%d err=\"%s\"",
 		 counts->exporter, counts->sent_samples, counts->sent_profiles,
-		 counts->queue.samples, counts->queue.bytes, n_lost, counts->is_failing,
-		 counts->last_error);
+		 counts->queue.samples, counts->queue.bytes, delivery_counts_lost(counts),
+		 counts->is_failing, counts->last_error);
 }
 
-static void log_state(const struct delivery *delivery)
+static void log_state(struct delivery *delivery)
 {
+	update_counts(delivery);
 	log_info("delivery windows=%" PRIu64 " profiles=%" PRIu64 " samples=%" PRIu64
 		 " is_blocked=%d",
 		 delivery->counts.n_windows, delivery->counts.n_profiles,
 		 delivery->counts.n_samples, delivery->counts.is_blocked);
-	struct exporter_counts counts;
-	for (size_t i = 0; i < forwarder_n_exporters(delivery->forwarder); i++) {
-		forwarder_get_counts(delivery->forwarder, i, &counts);
-		log_exporter(&counts);
-	}
+	for (size_t i = 0; i < delivery->counts.n_exporters; i++)
+		log_exporter(&delivery->counts.exporters[i]);
+}
+
+static void answer(struct delivery *delivery, struct agent_query *query)
+{
+	struct statvfs disk;
+	update_counts(delivery);
+	delivery_counts_copy(&delivery->counts, &query->state.delivery);
+	query->state.has_storage = statvfs(delivery->config.spool_directory, &disk) == 0;
+	if (query->state.has_storage)
+		query->state.storage_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+	agent_query_answer(query);
 }
 
 static void serve_wishes(struct delivery *delivery)
@@ -178,6 +191,8 @@ static void serve_wishes(struct delivery *delivery)
 			forwarder_refresh(delivery->forwarder);
 		else if (wish->kind == WISH_LOG_STATE)
 			log_state(delivery);
+		else if (wish->kind == WISH_STATE)
+			answer(delivery, wish->query);
 		else
 			delivery->deadline_ns = wish->deadline_ns;
 		mem_free(item);
@@ -227,10 +242,11 @@ static void serve_windows(uv_timer_t *timer)
 static void woken(uv_async_t *wake)
 {
 	struct delivery *delivery = wake->data;
-	if (delivery->is_ending)
+	if (!delivery->forwarder)
 		return;
 	serve_wishes(delivery);
-	serve_windows(&delivery->timer);
+	if (!delivery->is_ending)
+		serve_windows(&delivery->timer);
 }
 
 static void *run(void *context)
@@ -293,9 +309,7 @@ struct error *delivery_open(const struct delivery_config *config, struct deliver
 	delivery->dropped.interval_ns = delivery->failed.interval_ns = LOG_REPEAT_NS;
 	delivery->windows = mailbox_new(config->max_windows ? config->max_windows : MAX_WINDOWS);
 	delivery->wishes = mailbox_new(MAX_WISHES);
-	counts->n_exporters = config->n_exporters;
-	counts->exporters = mem_zalloc(config->n_exporters, sizeof(*counts->exporters));
-	counts->earlier_samples = mem_zalloc(config->n_exporters, sizeof(uint64_t));
+	delivery_counts_init(counts, config->n_exporters);
 	struct error *err = open_loop(delivery);
 	for (size_t i = 0; !err && i < config->n_exporters; i++) {
 		forwarder_get_counts(delivery->forwarder, i, &counts->exporters[i]);
@@ -333,6 +347,13 @@ static struct wish *wish_new(enum wish_kind kind, uint64_t deadline_ns)
 	return wish;
 }
 
+static void free_wish(void *item)
+{
+	struct wish *wish = item;
+	agent_query_free(wish->query);
+	mem_free(wish);
+}
+
 /* One that finds no room is one of many that are the same. */
 static void wish_for(struct delivery *delivery, enum wish_kind kind)
 {
@@ -345,6 +366,15 @@ static void wish_for(struct delivery *delivery, enum wish_kind kind)
 void delivery_refresh(struct delivery *delivery)
 {
 	wish_for(delivery, WISH_REFRESH);
+}
+
+void delivery_query(struct delivery *delivery, struct agent_query *query)
+{
+	struct wish *wish = wish_new(WISH_STATE, 0);
+	wish->query = query;
+	if (!mailbox_put(delivery->wishes, wish))
+		free_wish(wish);
+	uv_async_send(&delivery->wake);
 }
 
 void delivery_log_state(struct delivery *delivery)
@@ -380,24 +410,7 @@ void delivery_close(struct delivery *delivery)
 	delivery_finish(delivery, 0);
 	uv_loop_close(&delivery->loop);
 	mailbox_free(delivery->windows, NULL);
-	mailbox_free(delivery->wishes, mem_free);
+	mailbox_free(delivery->wishes, free_wish);
 	delivery_counts_fini(&delivery->counts);
 	mem_free(delivery);
-}
-
-void delivery_counts_fini(struct delivery_counts *counts)
-{
-	mem_free(counts->exporters);
-	mem_free(counts->earlier_samples);
-	*counts = (struct delivery_counts){0};
-}
-
-int64_t delivery_counts_missing(const struct delivery_counts *counts, size_t exporter)
-{
-	const struct exporter_counts *now = &counts->exporters[exporter];
-	uint64_t known = now->sent_samples + now->refused_samples + now->queue.samples +
-			 now->unencodable_samples;
-	for (int i = 0; i < SPOOL_LOSS_N; i++)
-		known += now->queue.lost_samples[i];
-	return (int64_t)(counts->n_samples + counts->earlier_samples[exporter] - known);
 }

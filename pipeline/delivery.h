@@ -9,7 +9,8 @@
  * When the forward thread falls behind (a disk that hangs, a spool that blocks), windows are
  * dropped and counted (STAT_WINDOWS_DROPPED, STAT_WINDOW_SAMPLES_DROPPED).
  *
- * Order of calls: delivery_open; delivery_put; delivery_finish; delivery_counts; delivery_close.
+ * Order of calls: delivery_open; delivery_put; delivery_finish; delivery_get_counts;
+ * delivery_close.
  */
 #pragma once
 
@@ -20,6 +21,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "forwarder/forwarder.h"
+#include "pipeline/agent_query.h"
+#include "pipeline/delivery_counts.h"
 #include "pipeline/finished_window.h"
 
 struct delivery;
@@ -34,27 +37,14 @@ struct delivery_config {
 	size_t max_windows; /* in the mailbox, 0 = 8 */
 };
 
-/* What the forward thread did, and each exporter's state. */
-struct delivery_counts {
-	uint64_t n_windows, n_profiles, n_samples; /* given to the forwarder */
-	bool is_blocked;			   /* a spool is full and holds up all */
-	size_t n_exporters;
-	struct exporter_counts *exporters; /* freed by delivery_counts_fini */
-	uint64_t *earlier_samples;	   /* that waited in its spool at the start */
-};
-void delivery_counts_fini(struct delivery_counts *counts);
-/*
- * Samples that an exporter was given and that are not accounted for as sent, waiting or lost: 0
- * when all is well, below when refused ones were put back by hand.
- */
-int64_t delivery_counts_missing(const struct delivery_counts *counts, size_t exporter);
-
 /* config and what it points to are borrowed until delivery_close. Starts the thread. */
 struct error *delivery_open(const struct delivery_config *config, struct delivery **out) MUST_USE;
 /* Takes window. Never waits. By one thread at a time. */
 void delivery_put(struct delivery *delivery, struct finished_window *window);
 /* Credentials and certificates are read again, by new connections. */
 void delivery_refresh(struct delivery *delivery);
+/* Takes query: the forward thread adds its part of the state and answers it. */
+void delivery_query(struct delivery *delivery, struct agent_query *query);
 /* What waits and goes on is told to the log. */
 void delivery_log_state(struct delivery *delivery);
 /*

@@ -10,6 +10,7 @@
 #include "base/stats.h"
 #include "converter/converter.h"
 #include "pipeline/finished_window.h"
+#include "proto/profile_merge.h"
 
 struct sampler {
 	struct sampler_options options;
@@ -17,6 +18,8 @@ struct sampler {
 	struct delivery *delivery;
 	struct sampler_moment begin; /* of the window that is open */
 	struct log_every early;
+	bool is_summing;
+	struct profile_merge sum;
 };
 
 static struct sampler_moment now(void)
@@ -38,6 +41,7 @@ struct sampler *sampler_open(const struct sampler_options *options,
 	sampler->delivery = delivery;
 	sampler->begin = now();
 	sampler->early.interval_ns = LOG_REPEAT_NS;
+	profile_merge_init(&sampler->sum);
 	return sampler;
 }
 
@@ -46,7 +50,31 @@ void sampler_close(struct sampler *sampler)
 	if (!sampler)
 		return;
 	converter_free(sampler->converter);
+	profile_merge_fini(&sampler->sum);
 	mem_free(sampler);
+}
+
+void sampler_begin_sum(struct sampler *sampler)
+{
+	profile_free(profile_merge_take(&sampler->sum));
+	sampler->is_summing = true;
+}
+
+struct profile *sampler_end_sum(struct sampler *sampler)
+{
+	sampler->is_summing = false;
+	return profile_merge_take(&sampler->sum);
+}
+
+/* Fails when an event came meanwhile; then there is no sum. */
+static void add_to_sum(struct sampler *sampler, const struct profile *profile)
+{
+	struct error *err = profile_merge_add(&sampler->sum, profile);
+	if (!err)
+		return;
+	log_warn("a profile for now is given up err=\"%s\"", error_text(err));
+	error_free(err);
+	profile_free(sampler_end_sum(sampler));
 }
 
 struct error *sampler_cut(struct sampler *sampler, struct sampler_moment at)
@@ -58,6 +86,8 @@ struct error *sampler_cut(struct sampler *sampler, struct sampler_moment at)
 	profile->time_nanos = (int64_t)sampler->begin.wall_ns;
 	profile->duration_nanos = (int64_t)(at.monotonic_ns - sampler->begin.monotonic_ns);
 	sampler->begin = at;
+	if (sampler->is_summing)
+		add_to_sum(sampler, profile);
 	struct finished_window *window =
 		finished_window_new(profile, sampler->options.max_services);
 	stats_add(STAT_SAMPLES_PACKED, window->n_samples);

@@ -37,5 +37,13 @@ struct sampler *sampler_open(const struct sampler_options *options,
 void sampler_close(struct sampler *sampler);
 struct pipeline_sink sampler_sink(struct sampler *sampler);
 
+/*
+ * From the window that is open now on, all are added up as well, for somebody who wants to see what
+ * happens now; as sampler_cut, by the convert thread. A sum that was begun before is given up.
+ */
+void sampler_begin_sum(struct sampler *sampler);
+/* The sum of the windows since then, which the caller owns; NULL when there is none. */
+struct profile *sampler_end_sum(struct sampler *sampler);
+
 /* Ends the window at that moment, at which the next one begins. */
 struct error *sampler_cut(struct sampler *sampler, struct sampler_moment at) MUST_USE;

@@ -13,11 +13,11 @@ def free_port():
 class Agent:
     """with Agent("--to", url, spool=DIR) as agent: … agent.end(). Its log is JSON unless words say otherwise."""
 
-    def __init__(self, *words, spool, window="1s", env=None, **how):
+    def __init__(self, *words, spool, window="1s", http="none", env=None, **how):
         self.spool = spool
         self.log_path = os.path.join(folder(), "agent-%d-%d.log" % (os.getpid(), time.monotonic_ns()))
         log = open(self.log_path, "wb")
-        words = [binary, "run", "--window", window, "--spool", spool, "--log-format", "json", *words]
+        words = [binary, "run", "--window", window, "--spool", spool, "--http", http, "--log-format", "json", *words]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
                                         env={**os.environ, **(env or {})}, **how)
         log.close()
