@@ -15,6 +15,7 @@
 #include "pipeline/live_poll.h"
 #include "pipeline/service_notify.h"
 #include "pipeline/status_server.h"
+#include "pipeline/thread_privileges.h"
 #include "pipeline/window_clock.h"
 
 #define NS_PER_S  ((uint64_t)1000000000)
@@ -155,6 +156,14 @@ static struct error *drain(struct agent *agent, bool *is_gone_out)
 	return err;
 }
 
+/* A pipeline_call_fn. */
+static struct error *reduce_privileges(void *context)
+{
+	(void)context;
+	thread_privileges_reduce(THREAD_CONVERT);
+	return NULL;
+}
+
 static struct error *open_source(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
@@ -171,8 +180,10 @@ static struct error *open_source(struct agent *agent)
 		.is_threaded = true,
 	};
 	err = pipeline_open(&config, &agent->pipeline);
-	if (!err)
-		err = collector_live_start(agent->source);
+	if (err)
+		return err;
+	pipeline_call(agent->pipeline, reduce_privileges, NULL);
+	err = collector_live_start(agent->source);
 	window_clock_init(&agent->windows, &clock_system, options->window_ns);
 	return err;
 }
@@ -491,6 +502,9 @@ static struct error *begin(struct agent *agent)
 		return err;
 	/* Starts processes, so before threads. */
 	agent->cache = symcache_new(&agent->options->symbols);
+	/* Behind them, which take off more, under a user of their own. */
+	thread_privileges_forbid_new();
+	thread_privileges_reduce(THREAD_COLLECT);
 	err = delivery_open(&agent->options->delivery, &agent->delivery);
 	if (!err)
 		err = look_for_target(agent);

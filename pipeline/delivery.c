@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "pipeline/push_profile.h"
+#include "pipeline/thread_privileges.h"
 
 enum {
 	MAX_WINDOWS = 8,
@@ -252,6 +253,7 @@ static void woken(uv_async_t *wake)
 static void *run(void *context)
 {
 	struct delivery *delivery = context;
+	thread_privileges_reduce(THREAD_OTHER);
 	uv_run(&delivery->loop, UV_RUN_DEFAULT);
 	return NULL;
 }

@@ -28,6 +28,7 @@
 #include "base/mem.h"
 #include "pipeline/agent_query.h"
 #include "pipeline/status_text.h"
+#include "pipeline/thread_privileges.h"
 #include "proto/pprof_encode.h"
 
 #define NS_PER_S ((uint64_t)1000000000)
@@ -553,6 +554,7 @@ static void *run(void *context)
 {
 	struct status_server *server = context;
 	struct pollfd fds[POLL_OWN_N + MAX_CONNECTIONS];
+	thread_privileges_reduce(THREAD_OTHER);
 	do {
 		size_t n = list_fds(server, fds);
 		if (poll(fds, n, patience_ms(server)) < 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """perfpipe run: windows come, nothing is lost through outages and kills, signals do what they should."""
-import contextlib, signal, socket, subprocess, threading, time
+import contextlib, shutil, signal, socket, subprocess, threading, time
 from support import *
 from support_agent import Agent, free_port
 from support_grpc_servers import Answer, Backend, total
@@ -261,6 +261,59 @@ def test_usr2_tells_the_state_and_quit_aborts_with_it():
         assert agent.end(signal.SIGQUIT) == -signal.SIGQUIT
         text = open(agent.log_path).read()
         assert "aborted by SIGQUIT" in text and "samples_taken=" in text
+
+
+CAPABILITIES = {2: "DAC_READ_SEARCH", 14: "IPC_LOCK", 19: "SYS_PTRACE", 34: "SYSLOG", 38: "PERFMON", 40: "CHECKPOINT_RESTORE"}
+READING = {"DAC_READ_SEARCH", "SYS_PTRACE", "SYSLOG", "CHECKPOINT_RESTORE"}
+
+
+def privileges(pid):
+    """{thread: (permitted capabilities, whether an exec may gain some)}"""
+    found = {}
+    for tid in os.listdir("/proc/%d/task" % pid):
+        status = dict(line.split(":\t", 1) for line in open("/proc/%d/task/%s/status" % (pid, tid)).read().splitlines()
+                      if ":\t" in line)
+        assert status["CapEff"] == status["CapPrm"], status
+        mask = int(status["CapPrm"], 16)
+        names = {CAPABILITIES.get(bit, bit) for bit in range(64) if mask >> bit & 1}
+        found[status["Name"]] = names, status["NoNewPrivs"] == "0"
+    return found
+
+
+def test_each_thread_has_the_capabilities_that_it_needs():
+    if os.geteuid():
+        raise Skip("not root, so there is nothing to give up")
+    other = "127.0.0.1:%d" % free_port()
+    with Backend("parca") as server, burning(), Agent(*to(server), spool=new_spool(), http=other) as agent:
+        agent.wait_for(lambda: server.stored, "a window")
+        threads = privileges(agent.pid)
+        assert threads == {
+            "perfpipe": (READING | {"PERFMON", "IPC_LOCK"}, False), "convert": (READING, False),
+            "forward": (set(), False), "http": (set(), False)}, threads
+        assert agent.end() == 0
+
+
+def test_binaries_of_other_users_have_names():
+    if os.geteuid():
+        raise Skip("not root, so other users' files are theirs")
+    os.chmod(there, 0o755)
+    private = os.path.join(there, "private")
+    os.mkdir(private)
+    shutil.copy(burner, os.path.join(private, "theirs"))
+    for path in private, os.path.join(private, "theirs"):
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o700)
+    process = subprocess.Popen([os.path.join(private, "theirs"), "100000000"], user=65534, group=65534, extra_groups=[])
+    try:
+        with Backend("parca") as server, Agent(*to(server), spool=new_spool()) as agent:
+            agent.sampling()
+            time.sleep(3)
+            assert agent.end() == 0
+            names = {text for labels, p in server.stored if labels["service_name"] == "theirs" for text in p.string_table}
+            assert "hot_a" in names, names
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_what_keeps_it_from_beginning_is_an_error():
