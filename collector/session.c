@@ -583,8 +583,8 @@ struct error *collector_live_start(struct record_source *source)
 	struct session *session = from_source(source);
 	struct error *err = NULL;
 
-	/* COMMAND: the kernel enables them at the exec. */
-	if (session->scope != COLLECTOR_COMMAND)
+	/* Events of the command's own: the kernel enables them at the exec. */
+	if (session->scope != COLLECTOR_COMMAND || session->is_filtered)
 		ring_set_ioctl(&session->rings, PERF_EVENT_IOC_ENABLE);
 	/* What is opened from now on (hotplug) runs at once. */
 	for (uint32_t i = 0; i < session->n_sampling; i++) {

@@ -42,7 +42,8 @@ struct session {
 	int cgroup_fd;
 	struct child child;
 	char *child_name;
-	/* PIDS with too few descriptors: whole CPUs are sampled, and the filter passes the pids. */
+	/* PIDS and COMMAND where that is permitted: whole CPUs are sampled, and the filter passes
+	 * the pids and their children. */
 	bool is_filtered;
 	struct pid_filter filter;
 	pid_t excluded_pid;   /* whose samples are dropped, 0 = none */

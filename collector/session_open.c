@@ -499,51 +499,39 @@ static struct error *attach_pids(struct session *session)
 }
 
 /*
- * Whole CPUs take a descriptor for each event and CPU, however many threads there are. What was
- * opened for threads is closed; false when that is not permitted.
+ * Events of a task start a new period in each child, so children that live for less than a period
+ * would have no samples at all, however many there are. Events of whole CPUs miss nobody, and take
+ * a descriptor for each event and CPU, however many threads there are; who does not belong to the
+ * target is left out as records come. False when that is not permitted.
  */
-static bool sample_whole_cpus(struct session *session, rlim_t n_needed)
+static bool sample_whole_cpus(struct session *session)
 {
-	struct rlimit limit = {0};
 	uint32_t event;
 
-	ring_set_remove(&session->rings, 0, UINT32_MAX);
-	hash_map_clear(&session->rings.event_of_id);
-	for (uint32_t i = 0; i < session->info.n_events; i++)
-		session->info.events[i].n_ids = 0;
-	session->n_tids = 0;
-	if (session_add_target(session, -1, 0, &event))
+	if (session_add_target(session, -1, 0, &event)) {
+		ring_set_remove(&session->rings, 0, UINT32_MAX);
+		hash_map_clear(&session->rings.event_of_id);
+		for (uint32_t i = 0; i < session->info.n_events; i++)
+			session->info.events[i].n_ids = 0;
 		return false;
+	}
+	session->n_tids = 0;
 	session->is_filtered = true;
 	session->filter.sample_pid_at = session->layout.tid_from_start;
 	for (size_t i = 0; i < session->n_pids; i++)
 		pid_filter_add(&session->filter, (uint32_t)session->pids[i]);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	char *fix CLEANUP(cleanup_mem) = mem_format("ulimit -n %llu", (unsigned long long)n_needed);
-	session_warn(session, 107, NULL, fix,
-		     "about %llu descriptors are needed to attach to each thread, RLIMIT_NOFILE is "
-		     "%llu: all CPUs are sampled, and other processes left out",
-		     (unsigned long long)n_needed, (unsigned long long)limit.rlim_max);
 	return true;
 }
 
-static struct error *open_pids(struct session *session, rlim_t n_descriptors)
-{
-	struct error *err = attach_pids(session);
-
-	if (!err || error_get_number(err) != 107 || !sample_whole_cpus(session, n_descriptors))
-		return err;
-	error_free(err);
-	return NULL;
-}
-
-static struct error *open_events(struct session *session, rlim_t n_descriptors)
+static struct error *open_events(struct session *session)
 {
 	unsigned flags;
 	uint32_t event = 0;
 
+	if (is_of_tasks(session) && sample_whole_cpus(session))
+		return NULL;
 	if (session->scope == COLLECTOR_PIDS)
-		return open_pids(session, n_descriptors);
+		return attach_pids(session);
 	pid_t pid = first_task(session, &flags);
 	int errno_value = session_add_target(session, pid, flags, &event);
 	if (!errno_value)
@@ -742,7 +730,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = set_events(session, options);
 	if (!err)
-		err = cpu_set_read_online(&session->cpus);
+		err = error_number(cpu_set_read_online(&session->cpus), 116);
 	if (!err)
 		err = set_target(session, options);
 	if (err)
@@ -752,7 +740,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = open_rings(session, options->ring_bytes);
 	if (!err)
-		err = open_events(session, n_descriptors);
+		err = open_events(session);
 	if (err && error_get_number(err) == 107)
 		return error_wrap(err, "about %llu descriptors are needed",
 				  (unsigned long long)n_descriptors);

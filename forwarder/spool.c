@@ -96,6 +96,12 @@ static void count_loss(struct spool *spool, const struct spool_lost *lost)
 	spool->lost_profiles[lost->loss] += lost->n_profiles;
 	spool->lost_samples[lost->loss] += lost->n_samples;
 	stats_add((enum stats_counter)(STAT_QUEUE_DROPPED_FULL + lost->loss), lost->n_profiles);
+}
+
+/* Of requests that had been acknowledged. */
+static void tell_loss(struct spool *spool, const struct spool_lost *lost)
+{
+	count_loss(spool, lost);
 	if (spool->on_lost)
 		spool->on_lost(spool->context, lost);
 }
@@ -191,7 +197,7 @@ static void lose_rest(struct spool *spool, const struct window *window, enum spo
 		.n_profiles = window->name.n_profiles - window->over_profiles,
 		.n_samples = window->name.n_samples - window->over_samples,
 	};
-	count_loss(spool, &lost);
+	tell_loss(spool, &lost);
 }
 
 /* Drops a window whose requests are not under way; false when its file cannot be removed. */
@@ -507,7 +513,7 @@ static void end_window(struct spool_window *window)
 	mem_free(window);
 }
 
-/* Counts all that was appended as lost. */
+/* Counts all that was appended as lost; commit returns the error. */
 static void lose_window(struct spool_window *window, enum spool_loss loss)
 {
 	const struct request_summary *total = &window->writer.total;
@@ -707,7 +713,7 @@ static bool lose_unknown(struct spool *spool, struct window *window)
 		return false;
 	const struct spool_lost lost = {window->name.sequence, SPOOL_LOSS_CORRUPT, n_unknown,
 					n_profiles, n_samples};
-	count_loss(spool, &lost);
+	tell_loss(spool, &lost);
 	window->is_damaged = true;
 	for (uint32_t i = 0; i < window->name.n_requests; i++) {
 		if (i < index->n && index->entries[i].is_known)
@@ -789,7 +795,7 @@ static struct error *take_from(struct spool *spool, struct window *window, struc
 		const struct request_summary *summary = &window->index->entries[i].summary;
 		const struct spool_lost lost = {window->name.sequence, SPOOL_LOSS_CORRUPT, 1,
 						summary->n_profiles, summary->n_samples};
-		count_loss(spool, &lost);
+		tell_loss(spool, &lost);
 		window->is_damaged = true;
 		struct spool_progress progress = {i, summary->n_profiles, summary->n_samples};
 		if (end_request(spool, window, &progress)) {
@@ -891,7 +897,7 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 		return err;
 	const struct spool_lost lost = {request->sequence, SPOOL_LOSS_REJECTED, 1,
 					request->summary.n_profiles, request->summary.n_samples};
-	count_loss(spool, &lost);
+	tell_loss(spool, &lost);
 	finish_request(spool, window, request);
 	return NULL;
 }

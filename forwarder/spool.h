@@ -136,7 +136,8 @@ struct error *spool_reject(struct spool *spool, const struct spool_request *requ
 /* Drops what is too old, takes in what is to be tried again, retries what the disk refused. To be
  * called now and then. */
 void spool_tend(struct spool *spool);
-/* Tells each loss as it is counted; those of spool_open are in the counts only. */
+/* Tells each loss of what was acknowledged as it is counted; those of spool_open are in the counts
+ * only. */
 void spool_on_lost(struct spool *spool, spool_lost_fn on_lost, void *context);
 uint64_t spool_capacity_bytes(const struct spool *spool);
 void spool_get_counts(const struct spool *spool, struct spool_counts *out);

@@ -388,7 +388,7 @@ struct error *spool_file_read(int fd, const struct spool_index *index, uint32_t 
 		return error_new(ERROR_BAD_DATA, "header of request %" PRIu32 " is damaged", i);
 	char text[SPOOL_FILE_MAX_NOTE];
 	size_t n = (size_t)entry->n_message;
-	struct error *err = buf_reserve(message, n);
+	struct error *err = buf_reserve(message, n ? n : 1);
 	if (err)
 		return err;
 	size_t got_note, got = 0;

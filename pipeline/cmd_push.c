@@ -17,6 +17,7 @@
 #include "pipeline/command.h"
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
+#include "pipeline/interruption_watch.h"
 #include "pipeline/json_text.h"
 #include "pipeline/profile_input.h"
 #include "pipeline/progress.h"
@@ -98,8 +99,6 @@ struct push {
 	struct push_file files[FILES_MAX];
 	size_t n_files;
 	uv_loop_t loop;
-	uv_signal_t signals[2];
-	bool is_interrupted;
 	struct forwarder *forwarder;
 	struct hash_map windows[TARGETS_MAX]; /* sequence → file */
 	bool has_failed[TARGETS_MAX];	      /* some request has to be tried again */
@@ -351,22 +350,13 @@ static void wait_for_answers(struct push *push)
 {
 	struct progress progress;
 	progress_begin(&progress, push->cli->has_progress, PROGRESS_COUNT, "delivering");
-	while (!push->is_interrupted && !is_finished(push)) {
+	while (!interruption_signal() && !is_finished(push)) {
 		uv_run(&push->loop, UV_RUN_ONCE);
 		uint64_t done, total;
 		count_done(push, &done, &total);
 		progress_update(&progress, done, total);
 	}
 	progress_end(&progress);
-}
-
-static void interrupted(uv_signal_t *handle, int signum)
-{
-	struct push *push = handle->data;
-	/* The second one ends the program: what is in the spool stays there. */
-	if (push->is_interrupted)
-		_exit(128 + signum);
-	push->is_interrupted = true;
 }
 
 /* --- verdicts --- */
@@ -525,7 +515,7 @@ static struct error *sum_up(const struct push *push)
 					      spooled.n, spooled.n == 1 ? " is" : "s are"),
 				    spooled.first->number ? spooled.first->number : 305);
 	}
-	if (unread.n && push->is_interrupted)
+	if (unread.n && interruption_signal())
 		return error_number(error_new(ERROR_CANCELLED,
 					      "interrupted; %" PRIu64 " file%s not sent",
 					      unread.n / push->n_targets,
@@ -581,7 +571,7 @@ static struct error *deliver(struct push *push, int *exit_code_out)
 	if (err)
 		return err;
 	/* A file that cannot be read keeps none of the others. */
-	for (size_t i = 0; i < push->n_files && !push->is_interrupted; i++) {
+	for (size_t i = 0; i < push->n_files && !interruption_signal(); i++) {
 		struct error *file_error = read_file(push, &push->files[i]);
 		if (file_error) {
 			int exit_code = message_error(&push->cli->message, file_error);
@@ -621,17 +611,14 @@ static struct error *run(struct push *push, int *exit_code_out)
 	if (!push->cli->message.is_verbose)
 		log_set_level(LOG_LEVEL_ERROR);
 	uv_loop_init(&push->loop);
-	static const int signums[] = {SIGINT, SIGTERM};
-	for (size_t i = 0; i < ARRAY_LEN(signums); i++) {
-		uv_signal_init(&push->loop, &push->signals[i]);
-		push->signals[i].data = push;
-		uv_signal_start(&push->signals[i], interrupted, signums[i]);
-		uv_unref((uv_handle_t *)&push->signals[i]);
+	struct interruption_watch watch;
+	struct error *err = interruption_watch_open(&watch, &push->loop);
+	if (!err) {
+		err = deliver(push, exit_code_out);
+		interruption_watch_close(&watch);
 	}
-	struct error *err = deliver(push, exit_code_out);
-	for (size_t i = 0; i < ARRAY_LEN(signums); i++)
-		uv_close((uv_handle_t *)&push->signals[i], NULL);
 	uv_run(&push->loop, UV_RUN_DEFAULT);
+	interruption_close();
 	uv_loop_close(&push->loop);
 	return err;
 }

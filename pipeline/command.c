@@ -14,6 +14,9 @@ static const struct command commands[] = {
 	{"symbols", cmd_symbols, "the symbols that are kept", &cmd_symbols_spec},
 	{"push", cmd_push, "send profiles to Parca, Pyroscope or OTLP", &cmd_push_spec},
 	{"spool", cmd_spool, "what waits for delivery or was refused", &cmd_spool_spec},
+	{"check-config", cmd_check_config, "check a configuration and run its tests",
+	 &cmd_check_config_spec},
+	{"relabel", cmd_relabel, "try the relabel rules of a configuration", &cmd_relabel_spec},
 	{"doctor", cmd_doctor, "what this host allows, and how to mend it", &cmd_doctor_spec},
 	{"explain", cmd_explain, "what a code like E601 means", &cmd_explain_spec},
 	{"version", cmd_version, "version of perfpipe", &cmd_version_spec},
@@ -51,7 +54,7 @@ void command_print_overview(FILE *out)
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nperfpipe help COMMAND shows its options.\n", out);
 }
 

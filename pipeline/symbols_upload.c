@@ -2,7 +2,6 @@
 #include "pipeline/symbols_upload.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "base/mem.h"
 #include "forwarder/debuginfo_wire.h"
 #include "forwarder/forwarder.h"
+#include "pipeline/interruption_watch.h"
 #include "pipeline/json_text.h"
 #include "pipeline/progress.h"
 #include "pipeline/push_target.h"
@@ -58,7 +58,6 @@ struct run {
 	struct grpc_channel *channel;
 	uv_loop_t loop;
 	uv_timer_t timer;
-	uv_signal_t signals[2];
 	struct progress progress;
 	bool is_over;
 };
@@ -193,33 +192,17 @@ static void tick(uv_timer_t *timer)
 		run->is_over = true;
 }
 
-static void interrupted(uv_signal_t *handle, int signum)
-{
-	struct run *run = handle->data;
-	if (run->is_over)
-		_exit(128 + signum);
-	run->is_over = true;
-}
-
 static void work(struct run *run)
 {
 	enum { TICK_MS = 20 };
-	static const int signums[] = {SIGINT, SIGTERM};
-	for (size_t i = 0; i < ARRAY_LEN(signums); i++) {
-		uv_signal_init(&run->loop, &run->signals[i]);
-		run->signals[i].data = run;
-		uv_signal_start(&run->signals[i], interrupted, signums[i]);
-	}
 	uv_timer_init(&run->loop, &run->timer);
 	run->timer.data = run;
 	uv_timer_start(&run->timer, tick, 0, TICK_MS);
 	progress_begin(&run->progress, run->upload->cli->has_progress, PROGRESS_COUNT, "uploading");
-	while (!run->is_over)
+	while (!run->is_over && !interruption_signal())
 		uv_run(&run->loop, UV_RUN_ONCE);
 	progress_end(&run->progress);
 	uv_close((uv_handle_t *)&run->timer, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(signums); i++)
-		uv_close((uv_handle_t *)&run->signals[i], NULL);
 }
 
 static struct error *upload_all(struct run *run, const struct remote_config *remote)
@@ -386,8 +369,14 @@ struct error *symbols_upload_run(const struct symbols_upload *upload)
 		find_module(&run, &run.items[i]);
 	}
 	uv_loop_init(&run.loop);
-	err = upload_all(&run, &target.remote);
+	struct interruption_watch watch;
+	err = interruption_watch_open(&watch, &run.loop);
+	if (!err) {
+		err = upload_all(&run, &target.remote);
+		interruption_watch_close(&watch);
+	}
 	uv_run(&run.loop, UV_RUN_DEFAULT);
+	interruption_close();
 	uv_loop_close(&run.loop);
 	if (!err) {
 		print_verdicts(&run);

@@ -114,6 +114,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged():
         spool.push(profile_file, *to, check=75)
         done = spool.push(large, *to, check=74)
         assert "E404" in done.stderr and "No space left on device" in done.stderr, done.stderr
+        assert "W401" not in done.stderr, done.stderr
         assert b": lost: it could not be kept" in done.stdout, done.stdout
         (f,) = spool.files()
         assert f["samples"] == 500, f

@@ -216,7 +216,7 @@ def test_a_process_of_more_threads_than_descriptors_is_sampled():  # FR-119
         target.wait()
         target.stdout.close()
         end(other)
-    assert n_lines(done.stderr, "W107") == 1 and "RLIMIT_NOFILE is 300" in done.stderr, done.stderr
+    assert "W107" not in done.stderr, done.stderr
     recording = Recording(out("many.pb.gz"))
     recording.check_conservation()
     assert recording.values_of("pid") == {target.pid}, recording.values_of("pid")
@@ -317,6 +317,28 @@ def test_a_seccomp_filter_is_told_from_missing_rights():  # FR-117
         assert "seccomp" in done.stderr and "E101" in done.stderr, done.stderr
     checks = {c["name"]: c for c in json.loads(run(binary, "doctor", "--json", program=jail).stdout)["checks"]}
     assert checks["sampling"]["status"] == "fail" and "seccomp" in checks["sampling"]["text"], checks["sampling"]
+
+
+def test_root_with_few_capabilities_still_has_names():
+    """As in containers that drop all but a few: the builder cannot change its user then."""
+    need("setpriv")
+    cache = os.path.join(folder(), "cache")
+    run("record", "-F", "999", "-o", out("few.data"), "--", *burn_command(200000), check=0)
+    done = run("--bounding-set", "-setuid,-setgid", "--inh-caps", "-all", binary, "convert", out("few.data"), "-o", out("few.pb.gz"),
+               "--symbol-cache", cache, program="setpriv", check=0)
+    assert "builder" not in done.stderr, done.stderr
+    run("convert", out("few.data"), "-o", out("all.pb.gz"), "--no-symbol-cache", check=0)
+    assert Profile(out("few.pb.gz")).names() == Profile(out("all.pb.gz")).names()
+
+
+def test_a_limit_of_one_run_costs_no_names_in_the_next():
+    cache = os.path.join(folder(), "cache")
+    run("record", "-F", "999", "-o", out("limit.data"), "--", *burn_command(200000), check=0)
+    words = ["convert", out("limit.data"), "-o", out("limit.pb.gz"), "--symbol-cache", cache]
+    run(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    run(*words, check=0)
+    run("convert", out("limit.data"), "-o", out("all.pb.gz"), "--no-symbol-cache", check=0)
+    assert Profile(out("limit.pb.gz")).names() == Profile(out("all.pb.gz")).names()
 
 
 def test_paranoia_of_three_is_named():  # FR-117, Debian's own patch aside the file takes any number

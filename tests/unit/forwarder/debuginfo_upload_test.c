@@ -71,15 +71,41 @@ static void cancel_put(void *handle)
 static struct clock_fake fake;
 static struct clock test_clock;
 
+/* What was told last, and how often. */
+static struct {
+	unsigned n;
+	int kind;
+	struct build_id id;
+	uint64_t n_bytes;
+	char text[64];
+	int error_number;
+	bool is_auth;
+} told;
+
+static void happened(void *context, const struct debuginfo_event *event)
+{
+	assert_ptr_equal(context, &told);
+	told.n++;
+	told.kind = (int)event->kind;
+	told.id = *event->id;
+	told.n_bytes = event->n_bytes;
+	told.error_number = event->error_number;
+	told.is_auth = event->is_auth;
+	snprintf(told.text, sizeof(told.text), "%s", event->text);
+}
+
 static struct debuginfo_upload *make(const char *state_file)
 {
 	memset(&wire, 0, sizeof(wire));
+	memset(&told, 0, sizeof(told));
 	test_clock = clock_from_fake(&fake);
 	const struct debuginfo_upload_config config = {
 		.transport = {start_call, cancel_call, start_put, cancel_put, NULL},
 		.clock = &test_clock,
 		.state_file = state_file,
 		.seed = 1,
+		.on_event = happened,
+		.context = &told,
 	};
 	return debuginfo_upload_new(&config);
 }
@@ -463,6 +489,47 @@ static void debuginfo_upload_never_finishes_a_file_that_changed(void **state)
 	debuginfo_upload_free(upload);
 }
 
+/* FR-104: a failure is told as that, and who asks for no further try gets none. */
+static void debuginfo_upload_tells_each_outcome_and_gives_up_on_demand(void **state)
+{
+	(void)state;
+	struct debuginfo_upload *upload = make(NULL);
+	const struct build_id id = make_id(1);
+	debuginfo_upload_offer(upload, &id, open_elf());
+	wait(upload);
+	const struct grpc_result refused = {
+		.code = GRPC_UNAUTHENTICATED, .message = "who?", .error_number = 302};
+	finish_call(&refused);
+	assert_int_equal(told.n, 1);
+	assert_int_equal(told.kind, DEBUGINFO_EVENT_FAILED);
+	assert_true(told.is_auth);
+	assert_int_equal(told.error_number, 302);
+	assert_string_equal(told.text, "who?");
+	assert_true(build_id_equal(&told.id, &id));
+	wait(upload);
+	answer_code(GRPC_FAILED_PRECONDITION, "busy");
+	assert_int_equal(told.kind, DEBUGINFO_EVENT_FAILED);
+	assert_false(told.is_auth);
+	wait(upload);
+	assert_true(wire.is_running[wire.n - 1]);
+	debuginfo_upload_withdraw(upload, &id);
+	assert_int_equal(wire.n_cancelled, 1);
+	assert_int_equal(debuginfo_upload_state(upload, &id), DEBUGINFO_UNKNOWN);
+	assert_int_equal(debuginfo_upload_next_ns(upload), UINT64_MAX);
+	debuginfo_upload_offer(upload, &id, open_elf());
+	wait(upload);
+	answer_code(GRPC_ALREADY_EXISTS, "this very file");
+	assert_int_equal(told.kind, DEBUGINFO_EVENT_KNOWN);
+	assert_string_equal(told.text, "this very file");
+	const struct build_id other = make_id(2);
+	debuginfo_upload_offer(upload, &other, open_elf());
+	wait(upload);
+	answer_code(GRPC_INVALID_ARGUMENT, "no");
+	assert_int_equal(told.kind, DEBUGINFO_EVENT_REFUSED);
+	assert_int_equal(told.n, 4);
+	debuginfo_upload_free(upload);
+}
+
 static void debuginfo_upload_runs_few_at_a_time(void **state)
 {
 	(void)state;
@@ -527,6 +594,7 @@ int main(void)
 		cmocka_unit_test(debuginfo_upload_accepts_what_is_final),
 		cmocka_unit_test(debuginfo_upload_puts_to_a_signed_url),
 		cmocka_unit_test(debuginfo_upload_never_finishes_a_file_that_changed),
+		cmocka_unit_test(debuginfo_upload_tells_each_outcome_and_gives_up_on_demand),
 		cmocka_unit_test(debuginfo_upload_runs_few_at_a_time),
 		cmocka_unit_test(debuginfo_upload_remembers_over_restarts),
 	};

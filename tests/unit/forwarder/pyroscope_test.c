@@ -159,7 +159,7 @@ static void pyroscope_keeps_to_thirty_labels_of_their_lengths(void **state)
 	(void)state;
 	struct profile *profile = profile_new();
 	profile_add_sample_type(profile, "samples", "count");
-	static char names[40][16];
+	static char names[40][24];
 	static char value[5001];
 	memset(value, 'v', sizeof(value) - 1);
 	memcpy(value + 2044, "\xc3\xa9", 2); /* across the limit */

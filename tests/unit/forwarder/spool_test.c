@@ -359,6 +359,17 @@ static void spool_counts_files_that_were_removed_by_hand(void **state)
 	assert_int_equal(c.windows, 1);
 }
 
+/* In protobuf a message of defaults is one of no bytes. */
+static void spool_keeps_a_request_without_bytes(void **state)
+{
+	struct fixture *f = *state;
+	open_spool(f);
+	PUT(f, "");
+	buf_fini(&f->message); /* with no memory of its own yet */
+	buf_init(&f->message, 1 << 24);
+	take(f, "");
+}
+
 /* It may still arrive: nothing counts twice. */
 static void spool_counts_removed_files_after_what_is_under_way(void **state)
 {
@@ -612,6 +623,7 @@ int main(void)
 		CASE(spool_keeps_refused_requests_with_the_reason_and_takes_them_back),
 		CASE(spool_sets_damaged_files_aside_and_goes_on),
 		CASE(spool_counts_files_that_were_removed_by_hand),
+		CASE(spool_keeps_a_request_without_bytes),
 		CASE(spool_counts_removed_files_after_what_is_under_way),
 		CASE(spool_of_several_processes_is_taken_over_by_the_next),
 		CASE(spool_leaves_alone_what_a_running_process_has),
