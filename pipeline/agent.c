@@ -421,6 +421,9 @@ static struct error *sample(struct agent *agent)
 		lose_target(agent);
 	else
 		serve_profile(agent);
+	/* Takes note of a call that is back, which is what its descriptor is readable for. */
+	if (agent->pipeline)
+		(void)pipeline_is_calling(agent->pipeline);
 	if (agent->source && window_clock_wait_ns(&agent->windows) == 0)
 		end_window(agent, SUM_KEEP);
 	return NULL;

@@ -55,6 +55,7 @@ def test_every_window_arrives_and_every_sample_is_in_it():
             before = cpu_seconds(process.pid)
             time.sleep(31)
             used = cpu_seconds(process.pid) - before
+            assert cpu_seconds(agent.pid) < 0.1 * 31, cpu_seconds(agent.pid)
             assert agent.end() == 0
         samples, delivered = agent.account()
         assert samples["taken"] > 1000 and samples["dropped_before_conversion"] == 0, samples
