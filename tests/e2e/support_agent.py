@@ -72,8 +72,14 @@ class Agent:
         return sum(f["samples"] for f in files if f["state"] == "waiting")
 
     def fds(self):
-        return sorted(os.readlink("/proc/%d/fd/%s" % (self.pid, fd)) for fd in os.listdir("/proc/%d/fd" % self.pid)
-                      if os.path.lexists("/proc/%d/fd/%s" % (self.pid, fd)))
+        """What it holds, without the binaries of whatever runs on this host."""
+        links = []
+        for fd in os.listdir("/proc/%d/fd" % self.pid):
+            try:
+                links.append(os.readlink("/proc/%d/fd/%s" % (self.pid, fd)))
+            except FileNotFoundError:
+                continue
+        return sorted(link for link in links if not link.startswith("/") or link.startswith(self.spool))
 
     def anonymous_kib(self):
         status = open("/proc/%d/status" % self.pid).read()
