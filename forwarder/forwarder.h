@@ -56,6 +56,9 @@ struct error *forwarder_commit(struct forwarder *forwarder) MUST_USE;
 void forwarder_flush(struct forwarder *forwarder, uint64_t timeout_ns,
 		     void (*done)(void *context, bool is_empty), void *context);
 
+/* Credentials and certificates are read again: new requests go over new connections. */
+void forwarder_refresh(struct forwarder *forwarder);
+
 /* For metrics and `status`. */
 size_t forwarder_n_exporters(const struct forwarder *forwarder);
 void forwarder_get_counts(const struct forwarder *forwarder, size_t exporter,

@@ -6,6 +6,8 @@
 static const struct command commands[] = {
 	{"record", cmd_record, "sample this host, processes, a cgroup or a command",
 	 &cmd_record_spec},
+	{"run", cmd_run, "sample all the time and deliver profiles (daemon)", &cmd_run_spec},
+	{"status", cmd_status, "how the daemon is", &cmd_status_spec},
 	{"convert", cmd_convert, "perf.data to pprof", &cmd_convert_spec},
 	{"report", cmd_report, "table of functions of a pprof or perf.data", &cmd_report_spec},
 	{"inspect", cmd_inspect, "what a perf.data holds", &cmd_inspect_spec},

@@ -23,6 +23,8 @@ void command_print_overview(FILE *out);
 struct error *command_unknown(const char *name) MUST_USE;
 
 int cmd_record(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_status(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 /* The calling form of the program of this name, which pprof starts for a perf.data file. */
 int cmd_convert_as_perf_to_profile(int argc, char **argv);
@@ -39,6 +41,8 @@ int cmd_help(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 
 extern const struct cli_spec cmd_record_spec;
+extern const struct cli_spec cmd_run_spec;
+extern const struct cli_spec cmd_status_spec;
 extern const struct cli_spec cmd_convert_spec;
 extern const struct cli_spec cmd_report_spec;
 extern const struct cli_spec cmd_inspect_spec;

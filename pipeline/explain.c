@@ -223,6 +223,14 @@ static const struct explain_entry entries[] = {
 	 "Nothing of it was acknowledged.",
 	 "make room, or choose another disk: --spool DIR, and push the file again"},
 
+	{'E', 405, EXIT_CODE_CANNOT_CREATE, "cannot listen for HTTP",
+	 "Another program, maybe another perfpipe, has that address and port, or this host does "
+	 "not have the address.",
+	 "perfpipe run --http 127.0.0.1:PORT, or --http none"},
+	{'E', 406, EXIT_CODE_UNAVAILABLE, "no perfpipe answers there",
+	 "perfpipe run listens on 127.0.0.1:9917 unless --http says otherwise.",
+	 "perfpipe status --http HOST:PORT"},
+
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
 	 "probably "
