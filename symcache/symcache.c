@@ -467,6 +467,11 @@ const struct build_id *module_get_symbols_id(const struct module *module)
 	return &module->symbols_id;
 }
 
+struct symbol_file *module_get_symbols(const struct module *module)
+{
+	return module->symbols.file;
+}
+
 const char *module_failure(const struct module *module)
 {
 	return module->symbols.failure;
