@@ -12,9 +12,18 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+/* LOG_FORMAT_AUTO: text on a terminal, else logfmt; under journald lines have a priority and no
+ * time in any form. */
+enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
+
+/* Both while the process has one thread. */
+void log_set_format(enum log_format format);
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 void log_line(enum log_level level, const char *area, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* How often a message that repeats itself is written. */
+#define LOG_REPEAT_NS ((uint64_t)60000000000)
 
 /* Folds repeats: tells whether this one should be printed, and how many were held back since. */
 struct log_every {

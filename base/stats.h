@@ -33,6 +33,11 @@
 	X(STAT_USER_STACKS_SKIPPED, "user_stacks_skipped", "copied user stacks not unwound")       \
 	X(STAT_MAPS_EVICTED, "maps_evicted", "mappings forgotten because of a bound")              \
 	X(STAT_PROCESSES_EVICTED, "processes_evicted", "processes forgotten because of a bound")   \
+	X(STAT_SAMPLES_PACKED, "samples_packed", "samples in windows that ended")                  \
+	X(STAT_WINDOWS_EARLY, "windows_early", "windows that ended early for want of memory")      \
+	X(STAT_WINDOWS_DROPPED, "windows_dropped",                                                 \
+	  "windows dropped because the forward thread could not keep up")                          \
+	X(STAT_WINDOW_SAMPLES_DROPPED, "window_samples_dropped", "samples in those windows")       \
 	X(STAT_MAILBOX_DROPPED, "mailbox_dropped", "items dropped because a mailbox was full")     \
 	X(STAT_EXPORTER_SENT_PROFILES, "exporter_sent_profiles", "profiles that servers took")     \
 	X(STAT_EXPORTER_SENT_SAMPLES, "exporter_sent_samples", "samples in them")                  \

@@ -475,13 +475,13 @@ static void finish(struct perf_stream *stream)
 	char *text;
 	if (is_short)
 		text = mem_format("%s is truncated: %s at byte %" PRIu64 "; the data section needs "
-				  "bytes up to %" PRIu64 ", available are %" PRIu64 "; the %" PRIu64
-				  " records before are used",
+				  "bytes up to %" PRIu64 ", available are %" PRIu64 "; %" PRIu64
+				  " records before that are intact",
 				  name, what ? what : "end of file", position, stream->end_offset,
 				  end, stream->n_records);
 	else
 		text = mem_format("%s has an unexpected end: %s at byte %" PRIu64 ", the data ends "
-				  "at byte %" PRIu64 "; the %" PRIu64 " records before are used",
+				  "at byte %" PRIu64 "; %" PRIu64 " records before that are intact",
 				  name, what, position, end, stream->n_records);
 	perf_file_warn_take(file, 601, true,
 			    "the recorder was stopped while it wrote, or a copy was cut short",

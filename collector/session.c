@@ -172,7 +172,11 @@ static void add_cpu(struct session *session, uint32_t cpu)
 	if (!session->exec.is_open)
 		return;
 	err = ring_set_add_cpu(&session->exec.rings, cpu);
-	if (!err && (session->scope == COLLECTOR_SYSTEM || session->is_filtered))
+	bool has_command = session->scope == COLLECTOR_COMMAND;
+	if (!err && has_command && session->is_filtered)
+		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1,
+				      session->child.pid, 0);
+	else if (!err && (session->scope == COLLECTOR_SYSTEM || session->is_filtered))
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1, -1, 0);
 	else if (!err && session->scope == COLLECTOR_CGROUP)
 		(void)!exec_watch_add(&session->exec, session->exec.rings.n_cpus - 1,

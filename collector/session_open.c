@@ -568,6 +568,12 @@ static void open_exec_watch(struct session *session)
 	bool has_tasks = is_of_tasks(session) && !session->is_filtered;
 	const pid_t *tasks = has_tasks ? session->tids : &first;
 	size_t n_tasks = has_tasks ? session->n_tids : 1;
+	/* Each exec is told whatever the period, so the command's own will do. */
+	if (session->scope == COLLECTOR_COMMAND) {
+		has_tasks = true;
+		tasks = session->pids;
+		n_tasks = session->n_pids;
+	}
 	const char *why = NULL;
 	int errno_value = 0;
 	struct error *err = exec_watch_open(&session->exec, &session->cpus, has_tasks, &why);
@@ -749,7 +755,7 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = set_events(session, options);
 	if (!err)
-		err = cpu_set_read_online(&session->cpus);
+		err = error_number(cpu_set_read_online(&session->cpus), 116);
 	if (!err)
 		err = set_target(session, options);
 	if (err)

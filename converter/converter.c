@@ -72,6 +72,11 @@ const struct converter_totals *converter_get_totals(const struct converter *conv
 	return &converter->totals;
 }
 
+size_t converter_window_bytes(const struct converter *converter)
+{
+	return profile_memory_bytes(converter->window.profile);
+}
+
 /* --- samples --- */
 
 static bool is_left_out(const struct converter *converter, const struct perf_record *record)

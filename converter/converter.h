@@ -43,11 +43,10 @@ enum { CONVERTER_LABEL_N = 8 };
 const char *converter_label_name(unsigned i);
 
 struct converter_config {
-	uint32_t labels;	 /* set of enum converter_label */
-	const char *event;	 /* keep only this event, single-event form; NULL = all */
-	const char *main_path;	 /* executable to list first, NULL = the most sampled one */
-	size_t memory_cap_bytes; /* of the window; 0 = none */
-	bool may_wait; /* feeding may wait until the unwind tables of a process are made */
+	uint32_t labels;       /* set of enum converter_label */
+	const char *event;     /* keep only this event, single-event form; NULL = all */
+	const char *main_path; /* executable to list first, NULL = the most sampled one */
+	bool may_wait;	       /* feeding may wait until the unwind tables of a process are made */
 };
 
 /* source and cache are borrowed and outlive the converter; source may still grow (pipe mode). */
@@ -85,3 +84,5 @@ struct error *converter_finish(struct converter *converter,
 			       void (*progress)(void *, uint64_t, uint64_t), void *progress_context,
 			       struct profile **out) MUST_USE;
 const struct converter_totals *converter_get_totals(const struct converter *converter);
+/* Bytes that the window which is open takes, for budgets. Cheap. */
+size_t converter_window_bytes(const struct converter *converter);

@@ -264,6 +264,14 @@ void forwarder_flush(struct forwarder *forwarder, uint64_t timeout_ns,
 	arm_now(forwarder);
 }
 
+void forwarder_refresh(struct forwarder *forwarder)
+{
+	for (size_t i = 0; i < forwarder->n_outlets; i++) {
+		if (forwarder->outlets[i].channel)
+			grpc_channel_refresh(forwarder->outlets[i].channel);
+	}
+}
+
 size_t forwarder_n_exporters(const struct forwarder *forwarder)
 {
 	return forwarder->n_outlets;

@@ -19,7 +19,9 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "forwarder/backend.h"
+#include "forwarder/connection_check.h"
 #include "forwarder/debuginfo_wire.h"
+#include "forwarder/endpoint.h"
 #include "forwarder/exporter.h"
 #include "forwarder/exporter_config.h"
 #include "forwarder/spool.h"
@@ -53,6 +55,9 @@ struct error *forwarder_commit(struct forwarder *forwarder) MUST_USE;
 /* Calls done once, when nothing waits or runs, or at the deadline; told whether all went out. */
 void forwarder_flush(struct forwarder *forwarder, uint64_t timeout_ns,
 		     void (*done)(void *context, bool is_empty), void *context);
+
+/* Credentials and certificates are read again: new requests go over new connections. */
+void forwarder_refresh(struct forwarder *forwarder);
 
 /* For metrics and `status`. */
 size_t forwarder_n_exporters(const struct forwarder *forwarder);

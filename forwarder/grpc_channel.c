@@ -809,6 +809,15 @@ struct error *grpc_channel_new(uv_loop_t *loop, const struct clock *clock,
 	return NULL;
 }
 
+void grpc_channel_refresh(struct grpc_channel *channel)
+{
+	struct connection *current = channel->current;
+	channel->are_credentials_stale = true;
+	if (current && current->h2)
+		h2_session_drain(current->h2);
+	wake(channel);
+}
+
 void grpc_channel_close(struct grpc_channel *channel)
 {
 	if (!channel || channel->is_closed)

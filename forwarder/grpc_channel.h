@@ -31,6 +31,9 @@ struct error *grpc_channel_new(uv_loop_t *loop, const struct clock *clock,
 			       const struct remote_config *config,
 			       struct grpc_channel **out) MUST_USE;
 void grpc_channel_close(struct grpc_channel *channel);
+/* New calls go over a new connection, for which everything is read again; the old one ends with
+ * its last call. */
+void grpc_channel_refresh(struct grpc_channel *channel);
 
 /*
  * The next message of the request: true and the bytes (borrowed until the next call of the

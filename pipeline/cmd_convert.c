@@ -68,7 +68,7 @@ const struct cli_spec cmd_convert_spec = {
 	.summary = "Converts perf.data to a symbolized pprof profile.",
 	.examples = "  perfpipe convert -i perf.data -o p.pb.gz\n"
 		    "  perf record -a -g -o - -- sleep 5 | perfpipe convert -i - -o p.pb.gz\n"
-		    "  perfpipe convert perf.data -o - | go tool pprof -top /dev/stdin\n"
+		    "  perfpipe convert perf.data -o p.pb.gz && go tool pprof -top p.pb.gz\n"
 		    "  perfpipe convert other.data --sysroot /mnt/other   recorded elsewhere\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),

@@ -66,7 +66,7 @@ static void warn_of_samples(const struct cli *cli, const struct survey_report *r
 		message_warning(&cli->message, 609, text, NULL);
 	}
 	if (!report->n_samples)
-		message_warning(&cli->message, 113, "the input has no samples",
+		message_warning(&cli->message, 114, "the input has no samples",
 				"No event was sampled while it was written.");
 }
 

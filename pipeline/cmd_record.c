@@ -18,6 +18,7 @@
 #include "pipeline/conversion.h"
 #include "pipeline/explain.h"
 #include "pipeline/interruption.h"
+#include "pipeline/live_options.h"
 #include "pipeline/output.h"
 #include "pipeline/process_log.h"
 #include "pipeline/recording.h"
@@ -25,8 +26,6 @@
 #include "pipeline/stack_growth.h"
 
 enum {
-	MAX_PIDS = 4096,
-	MAX_FREQUENCY_HZ = 1000000,
 	CHILD_PATIENCE_MS = 5000, /* for a command that was told to stop */
 	NO_CYCLES = 108,	  /* of explain.c */
 	NO_EXEC_WATCH = 110,
@@ -35,109 +34,33 @@ enum {
 static const char default_output[] = "perfpipe.pb.gz";
 
 enum option_id {
-	OPTION_ALL = 1,
-	OPTION_PID,
-	OPTION_CGROUP,
-	OPTION_FREQUENCY,
-	OPTION_PERIOD,
-	OPTION_EVENT,
-	OPTION_DURATION,
+	OPTION_DURATION = 1,
 	OPTION_OUTPUT,
-	OPTION_RING_SIZE,
 	OPTION_PROCESSES,
-	OPTION_USER_ONLY,
-	OPTION_EXCLUDE_SELF,
 	OPTION_CALL_GRAPH,
 };
 
 static const struct cli_option options[] = {
-	{OPTION_ALL, "all", NULL, "the whole host; with a command, while it runs", 'a', true},
-	{OPTION_PID, "pid", "PID,...", "these processes, their threads and later children", 'p',
-	 true},
-	{OPTION_CGROUP, "cgroup", "PATH", "a cgroup and all below it", 'G', true},
-	{OPTION_FREQUENCY, "frequency", "HZ", "samples per second and CPU (default 99)", 'F', true},
 	{OPTION_DURATION, "duration", "SEC", "stop after that time: 10, 0.5, 90s, 5m", 'd', true},
 	{OPTION_OUTPUT, "output", "FILE",
 	 "x.pb.gz or x.pb: pprof; x.data: perf.data; - is\nstandard output (default "
 	 "perfpipe.pb.gz)",
 	 'o', true},
-	{OPTION_EVENT, "event", "EVENT,...", "what to sample (default cycles, else cpu-clock)", 'e',
-	 false},
 	{OPTION_CALL_GRAPH, "call-graph", "HOW",
 	 "callers by frame pointers (fp, the default), by a\ncopy of the stack (dwarf[,SIZE]), "
 	 "by the better one\n(auto[,SIZE]), or none",
 	 'g', false},
-	{OPTION_PERIOD, "count", "N", "a sample every N events instead of a frequency", 'c', false},
-	{OPTION_RING_SIZE, "ring-size", "SIZE",
-	 "ring buffer of each CPU: 512K, 4M; without unit\nin pages", 'm', false},
 	{OPTION_PROCESSES, "processes", "FILE", "a JSON line for every program that was started", 0,
 	 false},
-	{OPTION_USER_ONLY, "user-only", NULL, "no kernel frames and no time in the kernel", 0,
-	 false},
-	{OPTION_EXCLUDE_SELF, "exclude-self", NULL, "without perfpipe's own samples", 0, false},
 };
 
 struct record_options {
 	struct conversion_options conversion;
-	struct collector_live_options live;
-	pid_t *pids;
-	char *events;
+	struct live_options target;
 	const char *output, *processes;
 	uint64_t duration_ns;
-	bool is_all, has_frequency;
 	bool grows_stacks; /* no size was asked for, and somebody looks at the stacks */
-	int n_targets;
 };
-
-static struct error *add_pids(struct record_options *record, const char *list)
-{
-	char word[32];
-	size_t n = record->live.n_pids;
-	while (cli_next_word(&list, word, sizeof(word))) {
-		uint64_t pid;
-		struct error *err = cli_parse_number("--pid", word, 1, INT32_MAX, &pid);
-		if (err)
-			return err;
-		if (n == MAX_PIDS)
-			return cli_usage("--pid takes at most %d processes; use --cgroup or --all",
-					 MAX_PIDS);
-		record->pids = mem_realloc(record->pids, n + 1, sizeof(*record->pids));
-		record->pids[n++] = (pid_t)pid;
-	}
-	record->live.pids = record->pids;
-	record->live.n_pids = n;
-	return NULL;
-}
-
-/* Given several times, they are one list, as in perf. */
-static struct error *add_events(struct record_options *record, const char *list)
-{
-	char *all =
-		record->events ? mem_format("%s,%s", record->events, list) : mem_copy_string(list);
-	mem_free(record->events);
-	record->events = all;
-	record->live.events = all;
-	return NULL;
-}
-
-static struct error *set_frequency(struct record_options *record, const char *value)
-{
-	uint64_t hz = 0;
-	struct error *err = cli_parse_number("--frequency", value, 1, MAX_FREQUENCY_HZ, &hz);
-	record->live.frequency_hz = (uint32_t)hz;
-	record->has_frequency = true;
-	return err;
-}
-
-static struct error *set_ring_size(struct record_options *record, const char *value)
-{
-	bool has_unit = false;
-	struct error *err =
-		cli_parse_size("--ring-size", value, &record->live.ring_bytes, &has_unit);
-	if (!err && !has_unit)
-		record->live.ring_bytes *= (uint64_t)sysconf(_SC_PAGESIZE);
-	return err;
-}
 
 /* "dwarf,8K" */
 static struct error *set_call_graph(struct record_options *record, const char *value)
@@ -154,8 +77,8 @@ static struct error *set_call_graph(struct record_options *record, const char *v
 	err = cli_parse_choice("--call-graph", word, names, ARRAY_LEN(names), &index);
 	if (err)
 		return err;
-	record->live.call_graph = values[index];
-	record->live.stack_bytes = 0;
+	record->target.live.call_graph = values[index];
+	record->target.live.stack_bytes = 0;
 	if (!cli_next_word(&value, word, sizeof(word)))
 		return NULL;
 	bool has_unit, has_stack = values[index] == COLLECTOR_CALL_GRAPH_DWARF ||
@@ -171,63 +94,27 @@ static struct error *set_call_graph(struct record_options *record, const char *v
 		err = cli_usage("--call-graph %s,%s: a copied stack has 8 to %d bytes, a multiple "
 				"of 8",
 				names[index], word, COLLECTOR_STACK_BYTES_MAX);
-	record->live.stack_bytes = (uint32_t)bytes;
+	record->target.live.stack_bytes = (uint32_t)bytes;
 	return err;
-}
-
-static struct error *set_target(struct record_options *record, int id, const char *value)
-{
-	if (id == OPTION_ALL && !record->is_all) {
-		record->is_all = true;
-		record->n_targets++;
-	}
-	if (id == OPTION_PID) {
-		record->n_targets += record->live.n_pids == 0;
-		return add_pids(record, value);
-	}
-	if (id == OPTION_CGROUP) {
-		if (record->live.cgroup)
-			return cli_usage("--cgroup can be given once");
-		record->live.cgroup = value;
-		record->n_targets++;
-	}
-	return NULL;
 }
 
 static struct error *set(void *context, int id, const char *value)
 {
 	struct record_options *record = context;
 	switch (id) {
-	case OPTION_ALL:
-	case OPTION_PID:
-	case OPTION_CGROUP:
-		return set_target(record, id, value);
-	case OPTION_FREQUENCY:
-		return set_frequency(record, value);
-	case OPTION_PERIOD:
-		return cli_parse_number("--count", value, 1, INT64_MAX, &record->live.period);
-	case OPTION_EVENT:
-		return add_events(record, value);
 	case OPTION_DURATION:
 		return cli_parse_duration("--duration", value, &record->duration_ns);
 	case OPTION_OUTPUT:
 		record->output = value;
 		break;
-	case OPTION_RING_SIZE:
-		return set_ring_size(record, value);
 	case OPTION_CALL_GRAPH:
 		return set_call_graph(record, value);
 	case OPTION_PROCESSES:
 		record->processes = value;
 		break;
-	case OPTION_USER_ONLY:
-		record->live.is_user_only = true;
-		break;
-	case OPTION_EXCLUDE_SELF:
-		record->live.exclude_self = true;
-		break;
 	default:
-		return conversion_options_set(&record->conversion, id, value);
+		return id >= LIVE_ALL ? live_options_set(&record->target, id, value)
+				      : conversion_options_set(&record->conversion, id, value);
 	}
 	return NULL;
 }
@@ -240,14 +127,14 @@ static struct error *set(void *context, int id, const char *value)
 static void set_stacks(struct record_options *record)
 {
 	bool is_file = output_form_of(record->output) == OUTPUT_PERF_DATA;
-	bool has_stacks = record->live.call_graph == COLLECTOR_CALL_GRAPH_DWARF ||
-			  record->live.call_graph == COLLECTOR_CALL_GRAPH_AUTO;
-	bool is_of_tasks =
-		record->live.scope == COLLECTOR_PIDS || record->live.scope == COLLECTOR_COMMAND;
-	record->live.has_data_maps = is_file && has_stacks;
-	record->grows_stacks = has_stacks && !is_file && !record->live.stack_bytes;
+	bool has_stacks = record->target.live.call_graph == COLLECTOR_CALL_GRAPH_DWARF ||
+			  record->target.live.call_graph == COLLECTOR_CALL_GRAPH_AUTO;
+	bool is_of_tasks = record->target.live.scope == COLLECTOR_PIDS ||
+			   record->target.live.scope == COLLECTOR_COMMAND;
+	record->target.live.has_data_maps = is_file && has_stacks;
+	record->grows_stacks = has_stacks && !is_file && !record->target.live.stack_bytes;
 	if (record->grows_stacks && !is_of_tasks)
-		record->live.stack_bytes = STACK_GROWTH_FIRST_BYTES;
+		record->target.live.stack_bytes = STACK_GROWTH_FIRST_BYTES;
 }
 
 const struct cli_spec cmd_record_spec = {
@@ -270,32 +157,11 @@ const struct cli_spec cmd_record_spec = {
 		"standard error.\n",
 	.options = options,
 	.n_options = ARRAY_LEN(options),
-	.shared = {conversion_symbol_options},
+	.shared = {live_options_table, conversion_symbol_options},
 	.set = set,
 	.formats = CLI_FORMAT_TEXT,
 	.takes_command = true,
 };
-
-static struct error *choose_scope(struct record_options *record, char **command)
-{
-	if (record->n_targets > 1)
-		return cli_usage("--all, --pid and --cgroup exclude each other");
-	if (record->has_frequency && record->live.period)
-		return cli_usage("--frequency and --count exclude each other");
-	if (record->is_all) {
-		record->live.scope = COLLECTOR_SYSTEM;
-	} else if (record->live.n_pids) {
-		record->live.scope = COLLECTOR_PIDS;
-	} else if (record->live.cgroup) {
-		record->live.scope = COLLECTOR_CGROUP;
-	} else if (command) {
-		record->live.scope = COLLECTOR_COMMAND;
-		record->live.command = command;
-	} else {
-		return cli_usage("nothing to sample: name a command, or use -a, -p or -G");
-	}
-	return NULL;
-}
 
 /*
  * The command's executable as mapping records name it, so that pprof takes it for the main program;
@@ -368,7 +234,7 @@ static struct error *open_source(struct session *session)
 	}
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
-	struct error *err = collector_open_live(&session->options->live, &session->source);
+	struct error *err = collector_open_live(&session->options->target.live, &session->source);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	if (own_stdout >= 0) {
@@ -394,7 +260,7 @@ static void state_degradations(struct session *session)
 		size_t i = session->n_warnings;
 		const struct collector_warning *warning = &state->warnings[i];
 		/* Nobody asked for cycles, so this is how things are and no reason to warn. */
-		if (warning->number == NO_CYCLES && !session->options->live.events)
+		if (warning->number == NO_CYCLES && !session->options->target.live.events)
 			message_note(message, "%s [W%d]", warning->text, warning->number);
 		else if (warning->number == NO_EXEC_WATCH && !shows_execs(session->options))
 			message_detail(message, "%s [W%d]", warning->text, warning->number);
@@ -470,10 +336,10 @@ static struct error *open_pipeline(struct session *session)
 		config.sinks[config.n_sinks++] = conversion_sink(&session->conversion);
 	}
 	if (session->options->processes) {
-		session->log = process_log_new(session->processes.writer.fd,
-					       session->options->live.scope == COLLECTOR_CGROUP
-						       ? PROCESS_LOG_TARGET
-						       : PROCESS_LOG_ALL);
+		session->log = process_log_new(
+			session->processes.writer.fd,
+			session->options->target.live.scope == COLLECTOR_CGROUP ? PROCESS_LOG_TARGET
+										: PROCESS_LOG_ALL);
 		config.sinks[config.n_sinks++] =
 			(struct pipeline_sink){.add = process_log_add, .context = session->log};
 	}
@@ -557,7 +423,7 @@ static void settle_snapshot(void *context)
 static struct error *sample(struct session *session)
 {
 	struct progress progress;
-	bool is_beside = session->options->live.scope != COLLECTOR_COMMAND;
+	bool is_beside = session->options->target.live.scope != COLLECTOR_COMMAND;
 	progress_begin(&progress, session->cli->has_progress && !session->cli->command,
 		       PROGRESS_TIME, "recording");
 	struct recording_options how = {
@@ -591,7 +457,7 @@ static void state_interruption(const struct session *session)
 			     "stopped by %s after %.1f s; writing what was taken",
 			     strsignal(recording->signal), (double)recording->duration_ns / 1e9);
 	else if (recording->end == RECORDING_TARGET_GONE &&
-		 session->options->live.scope != COLLECTOR_COMMAND)
+		 session->options->target.live.scope != COLLECTOR_COMMAND)
 		message_note(&session->cli->message, "the target is gone after %.1f s",
 			     (double)recording->duration_ns / 1e9);
 }
@@ -784,30 +650,24 @@ static int exit_code_of(struct session *session, struct error *err)
 	return is_cancelled && recording->signal ? EXIT_CODE_SIGNAL + recording->signal : exit_code;
 }
 
-static void free_options(struct record_options *record)
-{
-	mem_free(record->pids);
-	mem_free(record->events);
-}
-
 int cmd_record(int argc, char **argv)
 {
 	struct record_options record_options = {.output = default_output};
-	record_options.live.watch_execs = true;
+	record_options.target.live.watch_execs = true;
 	conversion_options_init(&record_options.conversion);
 	struct cli cli;
 	int exit_code;
 	if (!cli_read(&cmd_record_spec, argc, argv, &record_options, &cli, &exit_code)) {
-		free_options(&record_options);
+		live_options_fini(&record_options.target);
 		return exit_code;
 	}
 	struct session session = {.options = &record_options, .cli = &cli};
 	char *executable = cli.command ? find_executable(cli.command[0]) : NULL;
-	struct error *err = choose_scope(&record_options, cli.command);
+	struct error *err = live_options_choose(&record_options.target, cli.command);
 	set_stacks(&record_options);
 	if (!err)
 		err = conversion_options_check(&record_options.conversion);
-	if (!err && record_options.live.scope == COLLECTOR_COMMAND)
+	if (!err && record_options.target.live.scope == COLLECTOR_COMMAND)
 		record_options.conversion.main_path = executable;
 	if (!err)
 		err = record(&session);
@@ -815,6 +675,6 @@ int cmd_record(int argc, char **argv)
 	interruption_close();
 	close_session(&session);
 	mem_free(executable);
-	free_options(&record_options);
+	live_options_fini(&record_options.target);
 	return exit_code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store of symbol files: what is in it, what it says of an address, and its upkeep. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,6 +31,8 @@ enum option_id {
 };
 
 enum { WORDS_MAX = 256 };
+#define OPTION_BIT(id) (UINT64_C(1) << (id))
+#define OPTIONS_REMOTE UINT64_C(1) /* any of remote_options_table */
 
 static const struct cli_option options[] = {
 	{OPTION_CACHE, "symbol-cache", "DIR",
@@ -53,6 +56,7 @@ static const struct cli_option options[] = {
 
 struct symbols_options {
 	const char *action;
+	uint64_t given; /* bits of option ids that were */
 	const char *words[WORDS_MAX];
 	size_t n_words;
 	const char *cache_path;
@@ -82,6 +86,8 @@ static struct error *set(void *context, int id, const char *value)
 {
 	struct symbols_options *symbols = context;
 	bool has_unit;
+	if (id != CLI_POSITIONAL)
+		symbols->given |= remote_options_has(id) ? OPTIONS_REMOTE : OPTION_BIT(id);
 	switch (id) {
 	case OPTION_CACHE:
 		symbols->cache_path = value;
@@ -219,6 +225,14 @@ static struct symcache *open_symcache(const struct run *run)
 	return symcache_new(&config);
 }
 
+/* The symbols are there, and could not be put into the store. */
+static struct error *not_kept(const struct run *run, const char *word)
+{
+	return error_number(error_new(ERROR_IO, "%s: its symbols could not be kept in %s", word,
+				      store_get_path(run->store)),
+			    621);
+}
+
 static struct error *add_files(struct run *run, struct symcache *cache, struct module **modules)
 {
 	const struct symbols_options *symbols = run->symbols;
@@ -236,6 +250,8 @@ static struct error *add_files(struct run *run, struct symcache *cache, struct m
 		struct error *err = symbols_fetch_check(modules[i], symbols->words[i]);
 		if (!err)
 			err = store_find(run->store, module_get_symbols_id(modules[i]), &entry);
+		if (!err && !entry.has_file)
+			err = not_kept(run, symbols->words[i]);
 		if (!err)
 			symbols_print_entry(&run->print, &entry);
 		if (first)
@@ -253,20 +269,6 @@ static struct error *run_add(struct run *run)
 	struct module **modules = mem_zalloc(run->symbols->n_words, sizeof(struct module *));
 	struct error *err = add_files(run, cache, modules);
 	mem_free(modules);
-	symcache_free(cache);
-	return err;
-}
-
-/* The build-id of a file, whose symbols are made when they are not there. */
-static struct error *find_by_path(struct run *run, const char *path, struct build_id *out)
-{
-	struct symcache *cache = open_symcache(run);
-	struct module *module = symbols_fetch_open_file(cache, path);
-	symcache_prepare(cache, &module, 1, NULL, NULL);
-	remote_symbols_state(&run->cli->message, cache);
-	struct error *err = symbols_fetch_check(module, path);
-	if (!err)
-		*out = *module_get_symbols_id(module);
 	symcache_free(cache);
 	return err;
 }
@@ -304,59 +306,114 @@ static struct error *find_by_prefix(struct run *run, const char *prefix, struct 
 	return NULL;
 }
 
-static struct error *show_address(struct run *run, struct symbol_file *file, const char *word)
+static struct error *parse_address(const char *word, uint64_t *out)
 {
 	char *end;
 	errno = 0;
-	uint64_t address = strtoull(word, &end, 16);
-	if (*end || end == word || errno)
+	*out = strtoull(word, &end, 16);
+	/* strtoull(3) takes signs and blanks. */
+	if (!isxdigit((unsigned char)*word) || *end || errno)
 		return cli_usage("not an address: \"%s\"", word);
-	struct symbol_result result;
-	(void)symbol_file_lookup(file, address, &result);
-	symbols_print_address(&run->print, address, &result);
 	return NULL;
 }
 
-static struct error *show_file(struct run *run, const struct store_entry *entry)
+static struct error *print_symbols(struct run *run, struct symbol_file *file)
 {
-	struct symbol_file *file;
-	struct error *err =
-		store_load(run->store, &entry->build_id, SYMCACHE_DEMANGLE_NORMAL, &file);
-	if (err)
-		return err;
+	const struct symbols_options *symbols = run->symbols;
 	const struct symbol_file_info info = symbol_file_get_info(file);
+	struct error *err = NULL;
 	symbols_print_file(&run->print, &info);
-	for (size_t i = 1; i < run->symbols->n_words && !err; i++)
-		err = show_address(run, file, run->symbols->words[i]);
+	for (size_t i = 1; i < symbols->n_words && !err; i++) {
+		uint64_t address;
+		struct symbol_result result;
+		err = parse_address(symbols->words[i], &address);
+		if (err)
+			break;
+		(void)symbol_file_lookup(file, address, &result);
+		symbols_print_address(&run->print, address, &result);
+	}
 	symbols_print_file_end(&run->print);
-	symbol_file_close(file);
 	return err;
 }
 
-/* A word of hex digits alone is a build-id, as a file it is ./WORD. */
-static bool is_path(const char *word)
+/* Symbols of a file are made when they are not there, and need no store. */
+static struct error *show_path(struct run *run, const char *path)
 {
-	return strchr(word, '/') ||
-	       (strspn(word, "0123456789abcdef") != strlen(word) && access(word, F_OK) == 0);
+	struct symcache *cache = open_symcache(run);
+	struct module *module = symbols_fetch_open_file(cache, path);
+	symcache_prepare(cache, &module, 1, NULL, NULL);
+	remote_symbols_state(&run->cli->message, cache);
+	struct error *err = symbols_fetch_check(module, path);
+	struct symbol_file *file = module_get_symbols(module);
+	if (!err && !file)
+		err = error_number(error_new(ERROR_BAD_DATA, "%s: no symbols", path), 622);
+	if (!err)
+		err = print_symbols(run, file);
+	symcache_free(cache);
+	return err;
+}
+
+static struct error *show_id(struct run *run, const struct build_id *id)
+{
+	struct store_entry entry;
+	struct symbol_file *file;
+	char name[SYMBOLS_PRINT_ID_BYTES];
+	struct error *err = store_find(run->store, id, &entry);
+	if (err)
+		return error_number(err, 621);
+	symbols_print_id(id, name);
+	if (entry.has_file)
+		err = store_load(run->store, id, SYMCACHE_DEMANGLE_NORMAL, &file);
+	if (err && error_get_code(err) == ERROR_NO_ENTRY) {
+		error_free(err);
+		return error_number(
+			error_new(ERROR_NO_ENTRY, "%s: the file was damaged, and is removed", name),
+			620);
+	}
+	if (err)
+		return error_number(err, 621);
+	if (entry.has_file) {
+		err = print_symbols(run, file);
+		symbol_file_close(file);
+		return err;
+	}
+	if (!entry.has_failure)
+		return error_number(error_new(ERROR_NO_ENTRY, "nothing is kept of \"%s\"", name),
+				    620);
+	symbols_print_list_begin(&run->print, store_get_path(run->store));
+	symbols_print_entry(&run->print, &entry);
+	symbols_print_list_end(&run->print);
+	return NULL;
+}
+
+/* A word of hex digits alone may be a build-id. */
+static bool may_be_id(const char *word)
+{
+	return strspn(word, "0123456789abcdef") == strlen(word) ||
+	       (!strchr(word, '/') && access(word, F_OK) < 0);
 }
 
 static struct error *run_show(struct run *run)
 {
 	const char *word = run->symbols->words[0];
 	struct build_id id;
-	struct error *err =
-		is_path(word) ? find_by_path(run, word, &id) : find_by_prefix(run, word, &id);
-	struct store_entry entry;
+	for (size_t i = 1; i < run->symbols->n_words; i++) {
+		uint64_t address;
+		struct error *err = parse_address(run->symbols->words[i], &address);
+		if (err)
+			return err;
+	}
+	if (!may_be_id(word))
+		return show_path(run, word);
+	struct error *err = run->store ? find_by_prefix(run, word, &id) : error_no_entry;
 	if (!err)
-		err = store_find(run->store, &id, &entry);
-	if (err)
-		return err;
-	if (entry.has_file)
-		return show_file(run, &entry);
-	symbols_print_list_begin(&run->print, store_get_path(run->store));
-	symbols_print_entry(&run->print, &entry);
-	symbols_print_list_end(&run->print);
-	return NULL;
+		return show_id(run, &id);
+	/* Nothing is kept of such an id: then it is a file of that name. */
+	if (error_get_code(err) == ERROR_NO_ENTRY && access(word, F_OK) == 0) {
+		error_free(err);
+		return show_path(run, word);
+	}
+	return err;
 }
 
 static struct error *run_fetch(struct run *run)
@@ -396,19 +453,44 @@ static struct error *run_upload(struct run *run)
 	return symbols_upload_run(&upload);
 }
 
+#define OPTIONS_STORE  OPTION_BIT(OPTION_CACHE)
+#define OPTIONS_UPKEEP (OPTIONS_STORE | OPTION_BIT(OPTION_MAX_SIZE))
+#define OPTIONS_BUILD                                                                              \
+	(OPTIONS_STORE | OPTION_BIT(OPTION_DEBUG_ROOT) | OPTION_BIT(OPTION_DEBUGINFOD) |           \
+	 OPTION_BIT(OPTION_DEBUGINFOD_WAIT))
+#define OPTIONS_UPLOAD                                                                             \
+	(OPTION_BIT(OPTION_DEBUG_ROOT) | OPTION_BIT(OPTION_TO) | OPTION_BIT(OPTION_WAIT) |         \
+	 OPTIONS_REMOTE)
+
 static const struct action {
 	const char *name;
 	size_t min_words, max_words;
+	uint64_t options; /* that mean something to it */
 	struct error *(*run)(struct run *run);
 } actions[] = {
-	{"ls", 0, 0, run_ls},
-	{"show", 1, WORDS_MAX, run_show},
-	{"add", 1, WORDS_MAX, run_add},
-	{"fetch", 1, WORDS_MAX, run_fetch},
-	{"upload", 1, WORDS_MAX, run_upload},
-	{"verify", 0, 0, run_verify},
-	{"gc", 0, 0, run_gc},
+	{"ls", 0, 0, OPTIONS_STORE, run_ls},
+	{"show", 1, WORDS_MAX, OPTIONS_BUILD, run_show},
+	{"add", 1, WORDS_MAX, OPTIONS_BUILD, run_add},
+	{"fetch", 1, WORDS_MAX, OPTIONS_BUILD, run_fetch},
+	{"upload", 1, WORDS_MAX, OPTIONS_UPLOAD, run_upload},
+	{"verify", 0, 0, OPTIONS_UPKEEP, run_verify},
+	{"gc", 0, 0, OPTIONS_UPKEEP, run_gc},
 };
+
+/* An option that would be ignored is a mistake of whoever gave it. */
+static struct error *check_options(const struct symbols_options *symbols,
+				   const struct action *action)
+{
+	uint64_t surplus = symbols->given & ~action->options;
+	if (surplus & OPTIONS_REMOTE)
+		return cli_usage("symbols %s sends nothing: options for servers are for upload",
+				 action->name);
+	for (size_t i = 0; surplus && i < ARRAY_LEN(options); i++) {
+		if (surplus & OPTION_BIT(options[i].id))
+			return cli_usage("symbols %s takes no --%s", action->name, options[i].name);
+	}
+	return NULL;
+}
 
 static struct error *choose_action(const struct symbols_options *symbols, const struct action **out)
 {
@@ -428,14 +510,23 @@ static struct error *choose_action(const struct symbols_options *symbols, const 
 	if (symbols->n_words > action->max_words)
 		return cli_usage("symbols %s takes no \"%s\"", action->name, symbols->words[0]);
 	*out = action;
-	return NULL;
+	return check_options(symbols, action);
 }
 
-/* A mistyped folder shall not come into being. The usual one may, for the symbols of a file. */
-static bool makes_folder(const struct symbols_options *symbols, const struct action *action)
+/* A mistyped folder shall not come into being. */
+static bool makes_folder(const struct action *action)
 {
-	return action->run == run_add || action->run == run_fetch ||
-	       (action->run == run_show && !symbols->cache_path && is_path(symbols->words[0]));
+	return action->run == run_add || action->run == run_fetch;
+}
+
+/* What show finds without a store, it shows without; but a folder that was named is to be there. */
+static bool needs_store(const struct symbols_options *symbols, const struct action *action,
+			const struct error *err)
+{
+	const char *word = symbols->n_words ? symbols->words[0] : "";
+	if (action->run != run_show || access(word, F_OK) < 0)
+		return true;
+	return symbols->cache_path && error_get_code(err) == ERROR_NO_ENTRY;
 }
 
 static struct error *run(const struct symbols_options *symbols, const struct cli *cli)
@@ -452,9 +543,14 @@ static struct error *run(const struct symbols_options *symbols, const struct cli
 	const struct store_config config = {
 		.path = symbols->cache_path,
 		.max_bytes = max_bytes(symbols),
-		.must_exist = !makes_folder(symbols, action),
+		.must_exist = !makes_folder(action),
 	};
 	err = store_open(&config, &run.store);
+	if (err && !needs_store(symbols, action, err)) {
+		error_free(err);
+		err = NULL;
+		run.store = NULL;
+	}
 	if (err)
 		return error_number(err, error_get_code(err) == ERROR_NO_ENTRY ? 624 : 621);
 	err = action->run(&run);

@@ -6,12 +6,17 @@
 static const struct command commands[] = {
 	{"record", cmd_record, "sample this host, processes, a cgroup or a command",
 	 &cmd_record_spec},
+	{"run", cmd_run, "sample all the time and deliver profiles (daemon)", &cmd_run_spec},
+	{"status", cmd_status, "how the daemon is", &cmd_status_spec},
 	{"convert", cmd_convert, "perf.data to pprof", &cmd_convert_spec},
 	{"report", cmd_report, "table of functions of a pprof or perf.data", &cmd_report_spec},
 	{"inspect", cmd_inspect, "what a perf.data holds", &cmd_inspect_spec},
 	{"symbols", cmd_symbols, "the symbols that are kept", &cmd_symbols_spec},
 	{"push", cmd_push, "send profiles to Parca, Pyroscope or OTLP", &cmd_push_spec},
 	{"spool", cmd_spool, "what waits for delivery or was refused", &cmd_spool_spec},
+	{"check-config", cmd_check_config, "check a configuration and run its tests",
+	 &cmd_check_config_spec},
+	{"relabel", cmd_relabel, "try the relabel rules of a configuration", &cmd_relabel_spec},
 	{"doctor", cmd_doctor, "what this host allows, and how to mend it", &cmd_doctor_spec},
 	{"explain", cmd_explain, "what a code like E601 means", &cmd_explain_spec},
 	{"version", cmd_version, "version of perfpipe", &cmd_version_spec},
@@ -49,7 +54,7 @@ void command_print_overview(FILE *out)
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nperfpipe help COMMAND shows its options.\n", out);
 }
 

@@ -76,9 +76,10 @@ static const struct explain_entry entries[] = {
 	 "as "
 	 "pid 0: their samples cannot be told apart, and have neither names nor mappings.",
 	 "run it on the host, or with the host's PIDs (docker run --pid=host)"},
-	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc is missing",
-	 "What runs already, the kernel's names and its limits are read from /proc.",
-	 "mount -t proc proc /proc"},
+	{'E', 116, EXIT_CODE_UNAVAILABLE, "/proc or /sys is missing",
+	 "What runs already, the CPUs, the kernel's names and its limits are read from there.",
+	 "mount -t proc proc /proc; mount -t sysfs sysfs /sys"},
+
 	{'E', 117, EXIT_CODE_FAILED, "no more processes or threads",
 	 "RLIMIT_NPROC counts all processes and threads of a user; the pids.max of a cgroup, those "
 	 "of a service or container. Or the kernel has no memory for another one.",
@@ -117,6 +118,62 @@ static const struct explain_entry entries[] = {
 	 "No server has a file of that build-id, or those that may have it failed. Only GNU "
 	 "build-ids of 8 bytes and more are asked for.",
 	 "readelf -n FILE shows the build-id; name other servers: --debuginfod=URLS"},
+
+	{'E', 201, EXIT_CODE_CONFIG, "unknown key in the configuration",
+	 "Keys that nobody reads are errors, because they are mostly misspelt ones.",
+	 "perfpipe check-config --schema lists all keys; man perfpipe.yaml"},
+	{'E', 202, EXIT_CODE_CONFIG, "a setting has a value that cannot be used",
+	 "It is of another type, outside of its bounds, or not one of its choices.",
+	 "man perfpipe.yaml says what each key takes"},
+	{'E', 203, EXIT_CODE_CONFIG, "something is set twice",
+	 "A key stands twice in one map, or in two files: maps of perfpipe.yaml and conf.d are "
+	 "merged, but a value can have one place only.",
+	 "remove one of both places"},
+	{'E', 204, EXIT_CODE_CONFIG, "a name in the configuration refers to nothing",
+	 "Pipelines and tests name components and pipelines that have to be defined.",
+	 "perfpipe check-config --print shows what is defined"},
+	{'E', 205, EXIT_CODE_CONFIG, "a reference ${…} cannot be replaced",
+	 "${env:X} needs a variable that is set, ${file:/path} a file that can be read, "
+	 "${credential:x} a systemd unit with LoadCredential=x.",
+	 "set what is missing, or give a default: ${env:X:-default}"},
+	{'E', 206, EXIT_CODE_CONFIG, "the configuration is not YAML of the kind that is read",
+	 "It breaks YAML's grammar, or uses tags, several documents, keys that are no text, or "
+	 "more "
+	 "depth and entries than any configuration needs.",
+	 "indent with spaces, and quote texts with ': ', ' #', '{', '[' or '*' in them"},
+	{'E', 207, EXIT_CODE_CONFIG, "settings that do not fit together",
+	 "One needs another that is missing, or contradicts it.",
+	 "the message names both; man perfpipe.yaml"},
+	{'E', 208, EXIT_CODE_CONFIG, "a relabel rule cannot be used",
+	 "A field is missing or of no use for its action, a name is no label's, or the regex is "
+	 "not "
+	 "one of RE2: look-around, back-references, atomic groups and possessive repetition are "
+	 "refused, because Prometheus would refuse them.",
+	 "man perfpipe-labels; try rules with perfpipe relabel --explain"},
+	{'E', 209, EXIT_CODE_CONFIG, "a test of the configuration failed",
+	 "The relabel rules make other labels of its input than it expects.",
+	 "perfpipe relabel --explain --config FILE --input NAME=VALUE…"},
+	{'E', 210, EXIT_CODE_CONFIG, "the configuration cannot be read",
+	 "The file or conf.d beside it is missing, too large, or this user may not read it.",
+	 "perfpipe check-config FILE"},
+	{'E', 211, EXIT_CODE_CONFIG, "the configuration is for a newer perfpipe",
+	 "schema_version counts changes that older programs would misread.",
+	 "upgrade perfpipe, or go back to the file of this version"},
+	{'W', 221, 0, "a credential cannot be checked",
+	 "systemd sets CREDENTIALS_DIRECTORY for its services only; perfpipe run needs it.",
+	 "none needed; systemd-run -p LoadCredential=NAME:FILE perfpipe check-config checks it "
+	 "too"},
+	{'W', 222, 0, "no exporters are configured",
+	 "Nothing is sent; profiles can be fetched from the local server.",
+	 "add a section exporters, as in configs/minimal.yaml"},
+	{'W', 223, 0, "profiles may be too old for their server",
+	 "Pyroscope's default refuses what is older than an hour: what waits longer is rejected.",
+	 "sending_queue: {max_age: 55m}"},
+	{'W', 224, 0, "lifecycle requests are open to the network",
+	 "POST /-/quit and /-/reload ask for no password.",
+	 "address: \"127.0.0.1:9917\", or enable_lifecycle: false"},
+	{'W', 225, 0, "a component is in no pipeline", "Only what service.pipelines names is run.",
+	 "add it to a pipeline, or remove it"},
 
 	{'E', 301, EXIT_CODE_TEMPORARY, "no trusted TLS connection",
 	 "The server's certificate is not signed by anybody that is trusted, is not for that host, "
@@ -165,6 +222,14 @@ static const struct explain_entry entries[] = {
 	 "The disk is full or failed, or a bound of the spool dropped it before it was delivered. "
 	 "Nothing of it was acknowledged.",
 	 "make room, or choose another disk: --spool DIR, and push the file again"},
+
+	{'E', 405, EXIT_CODE_CANNOT_CREATE, "cannot listen for HTTP",
+	 "Another program, maybe another perfpipe, has that address and port, or this host does "
+	 "not have the address.",
+	 "perfpipe run --http 127.0.0.1:PORT, or --http none"},
+	{'E', 406, EXIT_CODE_UNAVAILABLE, "no perfpipe answers there",
+	 "perfpipe run listens on 127.0.0.1:9917 unless --http says otherwise.",
+	 "perfpipe status --http HOST:PORT"},
 
 	{'E', 601, EXIT_CODE_BAD_INPUT, "damaged perf.data",
 	 "Nothing of it can be used, or --strict refuses what is damaged: the recorder was "
@@ -230,8 +295,8 @@ static const struct explain_entry entries[] = {
 	 "perfpipe record -p PID or -G CGROUP, or shorter recordings"},
 	{'W', 617, 0, "files with names of JIT code were not used",
 	 "Anybody can put a file into /tmp, so it has to be a regular file of the process's user "
-	 "or of root that nobody else may write to, and younger than the process. Times of a "
-	 "jitdump fit those of samples only on the same clock.",
+	 "that nobody else may write to, not mounted there, and younger than the process. Times of "
+	 "a jitdump fit those of samples only on the same clock.",
 	 "umask 022 for the program; perf record -k mono; --trust-paths for a recording of your "
 	 "own"},
 	{'E', 620, EXIT_CODE_NO_INPUT, "no such symbols are kept",

@@ -20,6 +20,7 @@ enum exit_code {
 	EXIT_CODE_IO = 74,
 	EXIT_CODE_TEMPORARY = 75, /* it is spooled: try later */
 	EXIT_CODE_DENIED = 77,
+	EXIT_CODE_CONFIG = 78,
 	EXIT_CODE_NOT_EXECUTABLE = 126,
 	EXIT_CODE_NOT_FOUND = 127,
 	EXIT_CODE_SIGNAL = 128, /* plus the signal's number */

@@ -24,10 +24,10 @@ static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
 static struct {
 	volatile sig_atomic_t first; /* signal, 0 = none */
 	volatile sig_atomic_t is_from_terminal;
-	int fd, snapshot_fd;
+	int fd, snapshot_fd, reload_fd;
 	pid_t owner, command;
 	uint64_t first_ns;
-} interruption = {.fd = -1, .snapshot_fd = -1};
+} interruption = {.fd = -1, .snapshot_fd = -1, .reload_fd = -1};
 
 static uint64_t now_ns(void)
 {
@@ -137,6 +137,18 @@ static void ask_for_snapshot(int number)
 	errno = errno_value;
 }
 
+static void ask_for_reload(int number)
+{
+	int errno_value = errno;
+	if (getpid() == interruption.owner) {
+		eventfd_write(interruption.reload_fd, 1);
+	} else {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+	errno = errno_value;
+}
+
 static void discard_and_die(int number)
 {
 	file_writer_discard_all();
@@ -183,12 +195,26 @@ struct error *interruption_open(void)
 	return NULL;
 }
 
+struct error *interruption_open_daemon(void)
+{
+	interruption.reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interruption.reload_fd < 0)
+		return error_number(error_errno(errno, "eventfd"), 107);
+	struct error *err = interruption_open();
+	const struct sigaction reload = {.sa_handler = ask_for_reload, .sa_flags = SA_RESTART};
+	if (!err)
+		handle(SIGHUP, &reload, false);
+	return err;
+}
+
 void interruption_insist(void)
 {
 	const struct sigaction ask = asking_action();
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(asking); i++) {
+		if (asking[i] == SIGHUP && interruption.reload_fd >= 0)
+			continue;
 		handle(asking[i], &ask, asking[i] != SIGHUP); /* nohup is meant */
 		sigaddset(&set, asking[i]);
 	}
@@ -205,7 +231,9 @@ void interruption_close(void)
 		close(interruption.fd);
 	if (interruption.snapshot_fd >= 0)
 		close(interruption.snapshot_fd);
-	interruption.fd = interruption.snapshot_fd = -1;
+	if (interruption.reload_fd >= 0)
+		close(interruption.reload_fd);
+	interruption.fd = interruption.snapshot_fd = interruption.reload_fd = -1;
 }
 
 void interruption_set_command(pid_t pid)
@@ -227,6 +255,17 @@ bool interruption_takes_snapshot(void)
 {
 	eventfd_t n;
 	return eventfd_read(interruption.snapshot_fd, &n) == 0;
+}
+
+int interruption_reload_fd(void)
+{
+	return interruption.reload_fd;
+}
+
+bool interruption_takes_reload(void)
+{
+	eventfd_t n;
+	return eventfd_read(interruption.reload_fd, &n) == 0;
 }
 
 int interruption_signal(void)

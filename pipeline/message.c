@@ -95,7 +95,7 @@ static size_t control_length(const unsigned char *p)
 	return p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
 }
 
-static void print_escaped(const char *text)
+void message_print_escaped(const char *text)
 {
 	bool is_utf8 = utf8_is_valid(text, strlen(text));
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
@@ -114,7 +114,7 @@ static void print_text(const struct message *message, const struct statement *st
 	const char *on = message->has_color ? statement->color : "";
 	const char *off = message->has_color ? "\033[0m" : "";
 	fprintf(stderr, "perfpipe: %s%s:%s ", on, statement->severity, off);
-	print_escaped(statement->text);
+	message_print_escaped(statement->text);
 	if (statement->code[0] && statement->exit_code)
 		fprintf(stderr, " [%s, exit %d]", statement->code, statement->exit_code);
 	else if (statement->code[0])
@@ -122,7 +122,7 @@ static void print_text(const struct message *message, const struct statement *st
 	fputc('\n', stderr);
 	if (statement->why) {
 		fputs("  why: ", stderr);
-		print_escaped(statement->why);
+		message_print_escaped(statement->why);
 		fputc('\n', stderr);
 	}
 	if (statement->fix)
@@ -206,7 +206,7 @@ static void print_note(const char *fmt, va_list args)
 	fputs("perfpipe: ", stderr);
 	char text[NOTE_BYTES];
 	vsnprintf(text, sizeof(text), fmt, args);
-	print_escaped(text);
+	message_print_escaped(text);
 	fputc('\n', stderr);
 }
 

@@ -37,6 +37,8 @@ void message_warning(const struct message *message, int number, const char *text
  */
 void message_warning_with_fix(const struct message *message, int number, const char *text,
 			      const char *why, const char *fix);
+/* To standard error, as all texts above are: control characters as \x1b. */
+void message_print_escaped(const char *text);
 /* "perfpipe: …"; silent with -q and in JSON. */
 void message_note(const struct message *message, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The same, but only with -v. */

@@ -11,14 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/stats.h"
 #include "pipeline/explain.h"
 #include "pipeline/interruption.h"
+#include "pipeline/live_poll.h"
 #include "pipeline/stack_growth.h"
 
 enum {
-	NS_PER_S = 1000000000,
 	NS_PER_MS = 1000000,
 	DRAIN_INTERVAL_MS = 100,
 	MAX_LAST_DRAINS = 64,
@@ -32,8 +31,7 @@ struct loop {
 	struct pipeline *pipeline;
 	const struct recording_options *options;
 	struct recording *recording;
-	struct pollfd *fds;
-	size_t n_fds;
+	struct live_poll fds;
 	int child_fd;
 	uint64_t begin_ns;
 	uint64_t n_drained; /* records of the newest drain */
@@ -205,36 +203,16 @@ static struct error *drain_rest(struct loop *loop)
 
 /* --- waiting --- */
 
-/* A descriptor that hung up is kept as its complement, which poll leaves alone. */
-static int hung_up(int fd)
-{
-	return ~fd;
-}
-
 static void list_fds(struct loop *loop)
 {
-	size_t n_source;
-	const int *source_fds = collector_live_fds(loop->source, &n_source);
-	if (!loop->fds || loop->n_fds != FD_OWN_N + n_source) {
-		loop->n_fds = FD_OWN_N + n_source;
-		loop->fds = mem_realloc(loop->fds, loop->n_fds, sizeof(*loop->fds));
-		memset(loop->fds, 0, loop->n_fds * sizeof(*loop->fds));
-	}
-	loop->fds[FD_SIGNAL] = (struct pollfd){.fd = interruption_fd(), .events = POLLIN};
+	live_poll_set(&loop->fds, FD_SIGNAL, interruption_fd());
 	/* The next wish waits for the snapshot that is under way. */
-	loop->fds[FD_SNAPSHOT] = (struct pollfd){
-		.fd = loop->is_in_snapshot ? -1 : interruption_snapshot_fd(), .events = POLLIN};
-	loop->fds[FD_CALL] =
-		(struct pollfd){.fd = pipeline_call_fd(loop->pipeline), .events = POLLIN};
-	loop->fds[FD_FAILURE] =
-		(struct pollfd){.fd = pipeline_failure_fd(loop->pipeline), .events = POLLIN};
-	loop->fds[FD_CHILD] = (struct pollfd){.fd = loop->child_fd, .events = POLLIN};
-	for (size_t i = 0; i < n_source; i++) {
-		struct pollfd *pollfd = &loop->fds[FD_OWN_N + i];
-		pollfd->events = POLLIN;
-		if (pollfd->fd != hung_up(source_fds[i]))
-			pollfd->fd = source_fds[i];
-	}
+	live_poll_set(&loop->fds, FD_SNAPSHOT,
+		      loop->is_in_snapshot ? -1 : interruption_snapshot_fd());
+	live_poll_set(&loop->fds, FD_CALL, pipeline_call_fd(loop->pipeline));
+	live_poll_set(&loop->fds, FD_FAILURE, pipeline_failure_fd(loop->pipeline));
+	live_poll_set(&loop->fds, FD_CHILD, loop->child_fd);
+	live_poll_set_source(&loop->fds, loop->source);
 }
 
 /* Nanoseconds until the next look at the rings, at most until the end of the time. */
@@ -247,36 +225,20 @@ static uint64_t patience(const struct loop *loop, uint64_t elapsed_ns)
 	return ns;
 }
 
-/*
- * A descriptor whose task is gone stays readable for good (POLLHUP), which would turn waiting into
- * spinning; those rings are looked at when the interval is over.
- */
-static void ignore_hung_up(struct loop *loop)
-{
-	for (size_t i = FD_OWN_N; i < loop->n_fds; i++) {
-		if (loop->fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
-			loop->fds[i].fd = hung_up(loop->fds[i].fd);
-	}
-}
-
 static void wait_for_work(struct loop *loop, uint64_t elapsed_ns)
 {
-	uint64_t ns = patience(loop, elapsed_ns);
-	struct timespec timeout = {.tv_sec = (time_t)(ns / NS_PER_S),
-				   .tv_nsec = (long)(ns % NS_PER_S)};
-	if (ppoll(loop->fds, loop->n_fds, &timeout, NULL) <= 0)
+	if (!live_poll_wait(&loop->fds, patience(loop, elapsed_ns)))
 		return;
-	if (loop->fds[FD_SIGNAL].revents) {
+	if (live_poll_is_ready(&loop->fds, FD_SIGNAL)) {
 		take_signal(loop->recording);
 		end(loop, RECORDING_INTERRUPTED);
 	}
-	if (loop->fds[FD_FAILURE].revents)
+	if (live_poll_is_ready(&loop->fds, FD_FAILURE))
 		end(loop, RECORDING_SINK_FAILED);
-	if (loop->fds[FD_CHILD].revents) {
+	if (live_poll_is_ready(&loop->fds, FD_CHILD)) {
 		reap(loop->recording, WNOHANG);
 		end(loop, RECORDING_COMMAND_ENDED);
 	}
-	ignore_hung_up(loop);
 }
 
 static void serve_snapshots(struct loop *loop)
@@ -361,9 +323,10 @@ struct error *recording_run(struct record_source *source, struct pipeline *pipel
 		.child_fd = -1,
 		.grows_stacks = options->grows_stacks,
 	};
+	live_poll_init(&loop.fds, FD_OWN_N);
 	struct error *err = run(&loop);
 	if (loop.child_fd >= 0)
 		close(loop.child_fd);
-	mem_free(loop.fds);
+	live_poll_fini(&loop.fds);
 	return err;
 }

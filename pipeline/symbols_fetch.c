@@ -172,6 +172,20 @@ static struct error *print_item(const struct symbols_fetch *fetch, const struct 
 	return err;
 }
 
+/* Whether nothing came because servers, or the way to them, failed. */
+static struct error *check_servers(const struct items *items)
+{
+	struct symcache_fetch_report report;
+	symcache_get_fetch_report(items->cache, &report);
+	uint32_t n_failed = report.n_failed + report.n_paused + report.n_given_up;
+	if (report.n_found || !n_failed)
+		return NULL;
+	return error_number(error_new(ERROR_UNAVAILABLE,
+				      "nothing was fetched: %u file%s still lacking", n_failed,
+				      n_failed == 1 ? " is" : "s are"),
+			    507);
+}
+
 static struct error *print_items(const struct symbols_fetch *fetch, const struct items *items)
 {
 	struct error *first = NULL;
@@ -187,6 +201,8 @@ static struct error *print_items(const struct symbols_fetch *fetch, const struct
 			error_free(err);
 	}
 	symbols_print_list_end(fetch->print);
+	if (!first)
+		first = check_servers(items);
 	if (n_missing)
 		message_note(&fetch->cli->message, "%zu of %zu binaries could not be had",
 			     n_missing, items->n);

@@ -53,6 +53,30 @@ static uint32_t copy_string(struct profile_copy *copy, uint32_t string)
 		    profile_string_n(copy->to, entry->text, entry->size));
 }
 
+static bool is_same_mapping(const struct profile_mapping *a, const struct profile_mapping *b)
+{
+	return a->memory_start == b->memory_start && a->memory_limit == b->memory_limit &&
+	       a->file_offset == b->file_offset && a->filename == b->filename &&
+	       a->build_id == b->build_id && a->has_functions == b->has_functions &&
+	       a->has_filenames == b->has_filenames && a->has_line_numbers == b->has_line_numbers &&
+	       a->has_inline_frames == b->has_inline_frames;
+}
+
+/* The target's, made when it has none. */
+static uint32_t find_mapping(struct profile_copy *copy, const struct profile_mapping *own)
+{
+	if (!copy->index)
+		return profile_add_mapping(copy->to, own);
+	uint64_t key = hash_mix(own->memory_start ^
+				hash_mix(own->file_offset ^ (uint64_t)own->filename << 32));
+	uint64_t *known = hash_map_get(&copy->index->mappings, key);
+	if (known && is_same_mapping(&copy->to->mappings.items[*known], own))
+		return (uint32_t)*known;
+	uint32_t index = profile_add_mapping(copy->to, own);
+	*hash_map_put(&copy->index->mappings, key, NULL) = index;
+	return index;
+}
+
 static uint32_t copy_mapping(struct profile_copy *copy, uint32_t mapping)
 {
 	if (mapping == PROFILE_NONE)
@@ -62,7 +86,7 @@ static uint32_t copy_mapping(struct profile_copy *copy, uint32_t mapping)
 	struct profile_mapping own = copy->from->mappings.items[mapping];
 	own.filename = copy_string(copy, own.filename);
 	own.build_id = copy_string(copy, own.build_id);
-	return note(copy, &copy->mappings[mapping], profile_add_mapping(copy->to, &own));
+	return note(copy, &copy->mappings[mapping], find_mapping(copy, &own));
 }
 
 static uint32_t copy_function(struct profile_copy *copy, uint32_t function)
@@ -76,14 +100,8 @@ static uint32_t copy_function(struct profile_copy *copy, uint32_t function)
 	return note(copy, &copy->functions[function], profile_function(copy->to, &own));
 }
 
-static uint32_t copy_location(struct profile_copy *copy, uint32_t location)
+static void copy_lines(struct profile_copy *copy, const struct profile_location *old)
 {
-	if (is_copied(copy, copy->locations, location))
-		return copy->locations[location].index;
-	const struct profile_location *old = &copy->from->locations.items[location];
-	uint32_t index =
-		profile_add_location(copy->to, copy_mapping(copy, old->mapping), old->address);
-	copy->to->locations.items[index].is_folded = old->is_folded;
 	if (old->n_lines > copy->lines_capacity) {
 		copy->lines_capacity = old->n_lines;
 		copy->lines = mem_realloc(copy->lines, old->n_lines, sizeof(*copy->lines));
@@ -92,8 +110,59 @@ static uint32_t copy_location(struct profile_copy *copy, uint32_t location)
 		copy->lines[i] = copy->from->lines.items[old->first_line + i];
 		copy->lines[i].function = copy_function(copy, copy->lines[i].function);
 	}
+}
+
+static bool has_these_lines(const struct profile_copy *copy, uint32_t location, uint32_t n)
+{
+	const struct profile_location *known = &copy->to->locations.items[location];
+	if (known->n_lines != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct profile_line *a = &copy->to->lines.items[known->first_line + i];
+		const struct profile_line *b = &copy->lines[i];
+		if (a->function != b->function || a->line != b->line || a->column != b->column)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t add_location(struct profile_copy *copy, const struct profile_location *old,
+			     uint32_t mapping)
+{
+	uint32_t index = profile_add_location(copy->to, mapping, old->address);
+	copy->to->locations.items[index].is_folded = old->is_folded;
 	profile_set_lines(copy->to, index, copy->lines, old->n_lines);
-	return note(copy, &copy->locations[location], index);
+	return index;
+}
+
+/* The target's with copy->lines, made when it has none. */
+static uint32_t find_location(struct profile_copy *copy, const struct profile_location *old,
+			      uint32_t mapping)
+{
+	if (!copy->index)
+		return add_location(copy, old, mapping);
+	uint64_t function = old->n_lines ? copy->lines[0].function : PROFILE_NONE;
+	uint64_t key = hash_mix(old->address ^ hash_mix((uint64_t)mapping << 32 ^ function));
+	uint64_t *known = hash_map_get(&copy->index->locations, key);
+	if (known) {
+		const struct profile_location *own = &copy->to->locations.items[*known];
+		if (own->mapping == mapping && own->address == old->address &&
+		    has_these_lines(copy, (uint32_t)*known, old->n_lines))
+			return (uint32_t)*known;
+	}
+	uint32_t index = add_location(copy, old, mapping);
+	*hash_map_put(&copy->index->locations, key, NULL) = index;
+	return index;
+}
+
+static uint32_t copy_location(struct profile_copy *copy, uint32_t location)
+{
+	if (is_copied(copy, copy->locations, location))
+		return copy->locations[location].index;
+	const struct profile_location *old = &copy->from->locations.items[location];
+	uint32_t mapping = copy_mapping(copy, old->mapping);
+	copy_lines(copy, old);
+	return note(copy, &copy->locations[location], find_location(copy, old, mapping));
 }
 
 static uint32_t copy_stack(struct profile_copy *copy, uint32_t stack)
@@ -155,12 +224,13 @@ void profile_copy_begin(struct profile_copy *copy)
 	profile_free(copy->to);
 	copy->to = to;
 	copy->generation++;
-	for (uint32_t i = 0; i < from->sample_types.n; i++) {
-		struct profile_value_type type = from->sample_types.items[i];
+	uint32_t n_columns = copy->n_columns ? copy->n_columns : from->sample_types.n;
+	for (uint32_t i = 0; i < n_columns; i++) {
+		struct profile_value_type type = from->sample_types.items[copy->first_column + i];
 		profile_add_sample_type(to, profile_text(from, type.type),
 					profile_text(from, type.unit));
 	}
-	profile_set_row_width(to, from->row_width);
+	profile_set_row_width(to, copy->n_columns ? 0 : from->row_width);
 	to->period_type.type = copy_string(copy, from->period_type.type);
 	to->period_type.unit = copy_string(copy, from->period_type.unit);
 	to->period = from->period;
@@ -176,12 +246,28 @@ void profile_copy_begin(struct profile_copy *copy)
 		(void)copy_mapping(copy, 0);
 }
 
+void profile_copy_continue(struct profile_copy *copy, struct profile *target)
+{
+	profile_free(copy->to);
+	copy->to = target;
+	copy->generation++;
+}
+
 void profile_copy_sample(struct profile_copy *copy, uint32_t sample, const uint32_t *dropped_keys,
 			 uint32_t n_dropped)
 {
 	struct profile_sample old = copy->from->samples.items[sample];
 	uint32_t stack = copy_stack(copy, old.stack);
 	uint32_t labels = copy_labels(copy, old.label_set, dropped_keys, n_dropped);
+	if (copy->n_columns) {
+		int64_t *values =
+			profile_values(copy->to, profile_add_row(copy->to, stack, labels, 0));
+		for (uint32_t i = 0; i < copy->n_columns; i++) {
+			int64_t value = profile_value(copy->from, sample, copy->first_column + i);
+			profile_add_values(&values[i], &value, 1);
+		}
+		return;
+	}
 	uint32_t first_column = profile_first_column(copy->from, sample);
 	uint32_t row = profile_add_row(copy->to, stack, labels, first_column);
 	profile_add_values(profile_values(copy->to, row), profile_values(copy->from, sample),

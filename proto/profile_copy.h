@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash_map.h"
 #include "proto/profile.h"
 
 /* Where an element went, valid for the target of that generation. */
@@ -16,9 +17,18 @@ struct profile_copy_entry {
 	uint32_t index;
 };
 
+/* What a target has already, by what it holds. */
+struct profile_copy_index {
+	struct hash_map mappings, locations;
+};
+
 struct profile_copy {
 	const struct profile *from;
 	struct profile *to;
+	/* Targets have these columns alone; n_columns 0 = all. Set before the first target. */
+	uint32_t first_column, n_columns;
+	/* Joins what several sources have in common (profile_merge.h); NULL = there is one. */
+	struct profile_copy_index *index;
 	uint32_t generation;
 	struct profile_copy_entry *strings;
 	struct profile_copy_entry *mappings;
@@ -36,6 +46,8 @@ void profile_copy_init(struct profile_copy *copy, const struct profile *from);
 void profile_copy_fini(struct profile_copy *copy);
 /* Begins a new target with from's sample types, scalars, comments and main mapping. */
 void profile_copy_begin(struct profile_copy *copy);
+/* Goes on with a target that another source began, which has the same columns. Takes it. */
+void profile_copy_continue(struct profile_copy *copy, struct profile *target);
 /* Without the labels whose keys (strings of from) are among the n_dropped. */
 void profile_copy_sample(struct profile_copy *copy, uint32_t sample, const uint32_t *dropped_keys,
 			 uint32_t n_dropped);

@@ -202,3 +202,27 @@ struct error *profile_split_by_label_sets(const struct profile *profile, profile
 	}
 	return NULL;
 }
+
+static bool has_value(const struct profile *profile, uint32_t sample, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (profile_value(profile, sample, first + i))
+			return true;
+	}
+	return false;
+}
+
+struct profile *profile_split_take_columns(const struct profile *profile, uint32_t first,
+					   uint32_t n)
+{
+	CLEANUP(profile_copy_fini) struct profile_copy copy;
+	profile_copy_init(&copy, profile);
+	copy.first_column = first;
+	copy.n_columns = n;
+	profile_copy_begin(&copy);
+	for (uint32_t i = 0; i < profile->samples.n; i++) {
+		if (has_value(profile, i, first, n))
+			profile_copy_sample(&copy, i, NULL, 0);
+	}
+	return profile_copy_end(&copy);
+}

@@ -50,3 +50,8 @@ typedef struct error *(*profile_split_set_fn)(void *context, struct profile *par
 /* One part, without labels, for each label set that has samples, in order of first appearance. */
 struct error *profile_split_by_label_sets(const struct profile *profile, profile_split_set_fn emit,
 					  void *context) MUST_USE;
+
+/* Those of the samples that have a value in the n columns from first on, with these columns alone.
+ */
+struct profile *profile_split_take_columns(const struct profile *profile, uint32_t first,
+					   uint32_t n);

@@ -6,14 +6,15 @@ set -eu
 
 build="build-essential cmake ninja-build pkg-config zlib1g-dev libdeflate-dev libzstd-dev liblzma-dev libxxhash-dev
 	libpcre2-dev libiberty-dev libcap-dev libseccomp-dev libpfm4-dev libdebuginfod-dev libuv1-dev libnghttp2-dev
-	libssl-dev libprotobuf-c-dev protobuf-c-compiler"
+	libssl-dev libprotobuf-c-dev protobuf-c-compiler libyaml-dev libmicrohttpd-dev"
 # libclang-rt-14-dev and lld-14: fuzz targets and odd ELF files; golang-go: go tool pprof;
 # debuginfod, grpcio, nghttp2: servers to talk to; elfutils, binutils, llvm, protobuf: other eyes on what we read and
-# write; strace fails system calls.
+# write; strace fails system calls; prometheus has promtool.
 # libdw-dev: the unwinder that ours is compared with; musl-tools, mold: programs to unwind.
-test="libcmocka-dev protobuf-compiler python3-grpcio python3-protobuf nghttp2-server nghttp2-proxy openssl linux-perf
-	golang-go elfutils libdw-dev musl-tools mold g++ binutils xz-utils clang-14 llvm-14 clang-tidy-14 clang-format-14
-	libclang-rt-14-dev lld-14 stress-ng strace python3 nodejs libcap2-bin mandoc debuginfod dwz"
+test="libcmocka-dev protobuf-compiler python3-grpcio python3-protobuf python3-yaml nghttp2-server nghttp2-proxy openssl
+	linux-perf golang-go elfutils libdw-dev musl-tools mold g++ binutils xz-utils clang-14 llvm-14 clang-tidy-14
+	clang-format-14 libclang-rt-14-dev lld-14 stress-ng strace python3 nodejs libcap2-bin mandoc debuginfod dwz
+	prometheus"
 
 case "${1-}" in
 build) wanted=$build ;;

@@ -26,6 +26,7 @@ struct build {
 	int socket;	 /* to the worker; -1 once it closed its end */
 	uint32_t n_wishes;
 	bool has_report;
+	const char *fault; /* for which it was stopped; NULL = it was not */
 	struct error *report;
 	int64_t deadline_ms;
 	struct builder_order order;
@@ -171,8 +172,10 @@ static struct error *error_of_status(const struct builder *builder, int status)
 		return error_new(ERROR_LIMIT, "builder: not done after %u s",
 				 builder->config.deadline_s);
 	case SIGABRT:
-	case SIGKILL:
 		return error_new(ERROR_LIMIT, "builder: out of memory");
+	case SIGKILL:
+		/* By the OOM killer or a person: no limit of the build's sends it. */
+		return error_new(ERROR_UNAVAILABLE, "builder: killed");
 	case SIGXFSZ:
 		return error_new(ERROR_LIMIT, "builder: symbol file too large");
 	case SIGSYS:
@@ -185,7 +188,19 @@ static struct error *error_of_status(const struct builder *builder, int status)
 	}
 }
 
-static void answer_wish(struct build *build, const struct builder_worker_message *message)
+/* A worker that does not do as it should is not waited for. */
+static void stop_build(struct builder *builder, struct build *build, const char *fault)
+{
+	const struct builder_order_message message = {.number = build->number, .is_stop = true};
+	close(build->socket);
+	build->socket = -1;
+	build->fault = fault;
+	/* Without an answer it is the deadline that ends it. */
+	(void)builder_wire_send(builder->control, &message, sizeof(message), NULL, 0, false);
+}
+
+static void answer_wish(struct builder *builder, struct build *build,
+			const struct builder_worker_message *message)
 {
 	const struct builder_wish wish = {
 		.kind = message->code,
@@ -194,12 +209,19 @@ static void answer_wish(struct build *build, const struct builder_worker_message
 		.name = message->name,
 	};
 	bool is_known = wish.kind <= BUILDER_WISH_PACKAGE && wish.id.size <= BUILD_ID_MAX_BYTES;
+	if (++build->n_wishes > BUILDER_MAX_WISHES) {
+		stop_build(builder, build, "builder: asked for too many files");
+		return;
+	}
 	CLEANUP(cleanup_fd) int fd = -1;
-	if (build->order.find && is_known && ++build->n_wishes <= BUILDER_MAX_WISHES)
+	if (build->order.find && is_known)
 		fd = build->order.find(build->order.context, &wish);
 	const struct builder_answer_message answer = {.is_found = fd >= 0};
-	/* A worker that is gone shows in its end. */
-	(void)builder_wire_send(build->socket, &answer, sizeof(answer), &fd, fd >= 0 ? 1 : 0);
+	bool is_sent = builder_wire_send(build->socket, &answer, sizeof(answer), &fd,
+					 fd >= 0 ? 1 : 0, false);
+	/* A worker that is gone shows in its end; an honest one has no more than one wish open. */
+	if (!is_sent && errno == EAGAIN)
+		stop_build(builder, build, "builder: does not read its answers");
 }
 
 /* The text goes to terminals. */
@@ -212,7 +234,7 @@ static void make_printable(char *text)
 }
 
 /* False when there is nothing more to come. */
-static bool take_message(struct build *build)
+static bool take_message(struct builder *builder, struct build *build)
 {
 	struct builder_worker_message message;
 	if (!builder_wire_receive(build->socket, &message, sizeof(message), NULL, NULL))
@@ -220,8 +242,8 @@ static bool take_message(struct build *build)
 	message.folder[sizeof(message.folder) - 1] = 0;
 	message.name[sizeof(message.name) - 1] = 0;
 	if (message.kind == BUILDER_MESSAGE_WISH) {
-		answer_wish(build, &message);
-		return true;
+		answer_wish(builder, build, &message);
+		return build->socket >= 0;
 	}
 	build->has_report = message.kind == BUILDER_MESSAGE_DONE;
 	if (build->has_report && message.code) {
@@ -234,9 +256,9 @@ static bool take_message(struct build *build)
 	return false;
 }
 
-static void hear_worker(struct build *build)
+static void hear_worker(struct builder *builder, struct build *build)
 {
-	if (take_message(build))
+	if (take_message(builder, build) || build->socket < 0)
 		return;
 	close(build->socket);
 	build->socket = -1;
@@ -246,9 +268,11 @@ static void hear_worker(struct build *build)
 static void end_build(struct builder *builder, struct build *build, int status)
 {
 	while (build->socket >= 0)
-		hear_worker(build);
+		hear_worker(builder, build);
 	struct error *err = NULL;
-	if (status != 0 || !build->has_report)
+	if (build->fault)
+		err = error_new(ERROR_BAD_DATA, "%s", build->fault);
+	else if (status != 0 || !build->has_report)
 		err = error_of_status(builder, status);
 	else
 		err = TAKE(build->report);
@@ -290,14 +314,17 @@ static bool step(struct builder *builder, bool may_wait)
 		fds[n++] = (struct pollfd){.fd = build->socket, .events = POLLIN};
 	}
 	int64_t left = deadline - now_ms();
-	if (poll(fds, n, left > 0 && may_wait ? (int)left : 0) <= 0) {
-		if (now_ms() >= deadline)
-			lose_process(builder);
+	int n_ready = poll(fds, n, left > 0 && may_wait ? (int)left : 0);
+	/* Also when there is always something to hear. */
+	if (now_ms() >= deadline) {
+		lose_process(builder);
 		return false;
 	}
+	if (n_ready <= 0)
+		return false;
 	for (nfds_t i = 1; i < n; i++) {
 		if (fds[i].revents)
-			hear_worker(owners[i]);
+			hear_worker(builder, owners[i]);
 	}
 	if (fds[0].revents)
 		hear_process(builder);
@@ -342,7 +369,7 @@ static bool send_order(struct builder *builder, const struct builder_order *orde
 	};
 	const int fds[] = {pair[1], order->binary_fd, order->out_fd, order->debug_fd};
 	bool is_sent = builder_wire_send(builder->control, &message, sizeof(message), fds,
-					 message.has_debug ? 4 : 3);
+					 message.has_debug ? 4 : 3, false);
 	close(pair[1]);
 	if (is_sent)
 		*socket_out = pair[0];

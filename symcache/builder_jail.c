@@ -62,6 +62,26 @@ static struct error *allow_abort(scmp_filter_ctx filter)
 	return result < 0 ? error_errno(-result, "seccomp rule for tgkill") : NULL;
 }
 
+/*
+ * Signals that end a worker at its limits stay as they are: none is caught, ignored or blocked.
+ * abort(3) tries, and goes on when it may not.
+ */
+static struct error *keep_signals(scmp_filter_ctx filter)
+{
+	/* Their handlers say where a fault was. */
+	static const int calls[] = {SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask)};
+	if (CONFINEMENT_IS_INSTRUMENTED)
+		return allow(filter, calls, ARRAY_LEN(calls));
+	const struct scmp_arg_cmp unblocks = SCMP_A0(SCMP_CMP_EQ, SIG_UNBLOCK);
+	const struct scmp_arg_cmp changes = SCMP_A0(SCMP_CMP_NE, SIG_UNBLOCK);
+	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+	if (seccomp_rule_add(filter, refuse, SCMP_SYS(rt_sigaction), 0) < 0 ||
+	    seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(rt_sigprocmask), 1, unblocks) < 0 ||
+	    seccomp_rule_add(filter, refuse, SCMP_SYS(rt_sigprocmask), 1, changes) < 0)
+		return error_new(ERROR_UNSUPPORTED, "seccomp rules for signals");
+	return NULL;
+}
+
 /* What both may do. */
 static const int shared_calls[] = {
 	SCMP_SYS(read),
@@ -79,9 +99,7 @@ static const int shared_calls[] = {
 	SCMP_SYS(sysinfo),
 	SCMP_SYS(getpid),
 	SCMP_SYS(gettid),
-	SCMP_SYS(rt_sigprocmask),
 	SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(rt_sigaction),
 	SCMP_SYS(exit),
 	SCMP_SYS(exit_group),
 	SCMP_SYS(clock_gettime),
@@ -95,23 +113,16 @@ static const int shared_calls[] = {
 
 /* To fork workers, to confine them and to learn of their end. */
 static const int process_calls[] = {
-	SCMP_SYS(clone),
-	SCMP_SYS(clone3),
-	SCMP_SYS(fork),
-	SCMP_SYS(wait4),
-	SCMP_SYS(poll),
-	SCMP_SYS(ppoll),
-	SCMP_SYS(prctl),
-	SCMP_SYS(seccomp),
-	SCMP_SYS(setrlimit),
-	SCMP_SYS(prlimit64),
-	SCMP_SYS(alarm),
-	SCMP_SYS(setitimer),
-	SCMP_SYS(getppid),
-	SCMP_SYS(getrlimit),
-	SCMP_SYS(rseq),
-	SCMP_SYS(fcntl),
-	SCMP_SYS(set_robust_list),
+	SCMP_SYS(clone),	  SCMP_SYS(clone3),
+	SCMP_SYS(fork),		  SCMP_SYS(wait4),
+	SCMP_SYS(kill),		  SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask), SCMP_SYS(poll),
+	SCMP_SYS(ppoll),	  SCMP_SYS(prctl),
+	SCMP_SYS(seccomp),	  SCMP_SYS(setrlimit),
+	SCMP_SYS(prlimit64),	  SCMP_SYS(alarm),
+	SCMP_SYS(setitimer),	  SCMP_SYS(getppid),
+	SCMP_SYS(getrlimit),	  SCMP_SYS(rseq),
+	SCMP_SYS(fcntl),	  SCMP_SYS(set_robust_list),
 };
 
 static struct error *load_filter(bool is_worker)
@@ -124,6 +135,8 @@ static struct error *load_filter(bool is_worker)
 		err = allow_memory(filter);
 	if (!err && is_worker)
 		err = allow_abort(filter);
+	if (!err && is_worker)
+		err = keep_signals(filter);
 	if (!err && !is_worker) {
 		static const int abort_call[] = {SCMP_SYS(tgkill)};
 		err = allow(filter, process_calls, ARRAY_LEN(process_calls));
@@ -147,9 +160,22 @@ struct error *builder_jail_enter(void)
 	return err ? err : load_filter(false);
 }
 
+/* SIGXCPU first: at the hard limit it is SIGKILL, which others send too. */
+static struct error *set_cpu_limit(uint32_t seconds)
+{
+	enum { MORE_S = 5 };
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_CPU, &limit) < 0)
+		return error_errno(errno, "getrlimit");
+	if (limit.rlim_max > (rlim_t)seconds + MORE_S)
+		limit.rlim_max = (rlim_t)seconds + MORE_S;
+	limit.rlim_cur = seconds < limit.rlim_max ? seconds : limit.rlim_max;
+	return setrlimit(RLIMIT_CPU, &limit) < 0 ? error_errno(errno, "setrlimit CPU") : NULL;
+}
+
 struct error *builder_jail_enter_worker(const struct builder_limits *limits)
 {
-	struct error *err = confinement_set_limit(RLIMIT_CPU, limits->cpu_s);
+	struct error *err = set_cpu_limit(limits->cpu_s);
 	if (!err)
 		err = confinement_set_limit(RLIMIT_FSIZE, limits->file_bytes);
 	/* Shadow memory is address space too. */

@@ -45,7 +45,13 @@ static void set_signals(sigset_t *waiting_out)
 				      SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
 	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
 		signal(ignored[i], SIG_IGN);
-	signal(SIGALRM, SIG_DFL);
+	/* What ends a worker, also where our caller ignored or caught it. */
+	static const int ending[] = {SIGALRM, SIGXCPU, SIGXFSZ};
+	static const int faults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS};
+	for (size_t i = 0; i < ARRAY_LEN(ending); i++)
+		signal(ending[i], SIG_DFL);
+	for (size_t i = 0; i < ARRAY_LEN(faults) && !CONFINEMENT_IS_INSTRUMENTED; i++)
+		signal(faults[i], SIG_DFL);
 	const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
 	sigaction(SIGCHLD, &action, NULL);
 	/* Children are noticed while waiting and at no other time. */
@@ -66,7 +72,7 @@ static int find_beside(void *context, const struct builder_wish *wish)
 	if (folder < 0 || (size_t)folder >= sizeof(message.folder) || name < 0 ||
 	    (size_t)name >= sizeof(message.name))
 		return -1;
-	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0))
+	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0, true))
 		_exit(BUILDER_EXIT_SOCKET_GONE);
 	struct builder_answer_message answer;
 	int fds[BUILDER_WIRE_MAX_FDS];
@@ -83,7 +89,7 @@ static void report(int socket, struct error *err)
 		message.code = error_get_code(err);
 		snprintf(message.name, sizeof(message.name), "%s", error_text(err));
 	}
-	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0))
+	if (!builder_wire_send(socket, &message, sizeof(message), NULL, 0, true))
 		_exit(BUILDER_EXIT_SOCKET_GONE);
 }
 
@@ -117,7 +123,7 @@ _Noreturn static void work(const struct builder_process *process, struct order *
 static void send_end(const struct house *house, uint32_t number, int status)
 {
 	const struct builder_end_message message = {.number = number, .status = status};
-	if (!builder_wire_send(house->process->socket, &message, sizeof(message), NULL, 0))
+	if (!builder_wire_send(house->process->socket, &message, sizeof(message), NULL, 0, true))
 		_exit(0);
 }
 
@@ -134,6 +140,15 @@ static void start_worker(struct house *house, struct order *order)
 			(struct worker){.pid = pid, .number = order->message.number};
 }
 
+/* It is reaped as any other, or was already. */
+static void stop_worker(const struct house *house, uint32_t number)
+{
+	for (uint32_t i = 0; i < house->n; i++) {
+		if (house->workers[i].number == number)
+			(void)kill(house->workers[i].pid, SIGKILL);
+	}
+}
+
 static void take_order(struct house *house)
 {
 	struct order order;
@@ -141,7 +156,9 @@ static void take_order(struct house *house)
 					     sizeof(order.message), order.fds, &order.n_fds);
 	if (!is_whole)
 		_exit(0);
-	if (order.n_fds == 3 + (size_t)order.message.has_debug)
+	if (order.message.is_stop)
+		stop_worker(house, order.message.number);
+	else if (order.n_fds == 3 + (size_t)order.message.has_debug)
 		start_worker(house, &order);
 	else
 		send_end(house, order.message.number, BUILDER_EXIT_SOCKET_GONE << 8);

@@ -11,7 +11,8 @@ union descriptor_space {
 	struct cmsghdr align;
 };
 
-bool builder_wire_send(int socket, const void *message, size_t n, const int *fds, size_t n_fds)
+bool builder_wire_send(int socket, const void *message, size_t n, const int *fds, size_t n_fds,
+		       bool may_wait)
 {
 	struct iovec part = {.iov_base = (void *)message, .iov_len = n};
 	union descriptor_space space = {0};
@@ -27,7 +28,7 @@ bool builder_wire_send(int socket, const void *message, size_t n, const int *fds
 	}
 	ssize_t sent;
 	do {
-		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL | (may_wait ? 0 : MSG_DONTWAIT));
 	} while (sent < 0 && errno == EINTR);
 	return sent == (ssize_t)n;
 }

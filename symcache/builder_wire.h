@@ -23,6 +23,7 @@ struct builder_order_message {
 	uint32_t number;
 	uint32_t deadline_s;
 	struct build_id id;
+	bool is_stop;	/* kill the worker of that number; no descriptors */
 	bool has_debug; /* descriptors: socket, binary, output, debug */
 	bool no_dwarf;
 };
@@ -46,8 +47,12 @@ struct builder_answer_message {
 	bool is_found; /* with a descriptor */
 };
 
-/* False when the other end is gone; errno tells. Blocks. */
-bool builder_wire_send(int socket, const void *message, size_t n, const int *fds, size_t n_fds);
+/*
+ * False when the other end is gone; errno tells. Blocks. The agent, which nobody may hold up, says
+ * may_wait false: then it is EAGAIN when the other end does not read.
+ */
+bool builder_wire_send(int socket, const void *message, size_t n, const int *fds, size_t n_fds,
+		       bool may_wait);
 /*
  * True when a message of exactly n bytes came. n_fds_out NULL: descriptors are not taken. Otherwise
  * what came is put into fds and is the caller's, also when false is returned.

@@ -36,12 +36,17 @@ static struct error *drop_user(void)
 {
 	if (geteuid() != 0)
 		return NULL;
-	/* EINVAL: a user namespace without that user. */
+	/*
+	 * EINVAL: a user namespace without that user. EPERM: root without CAP_SETUID and
+	 * CAP_SETGID, as in containers that keep few capabilities; the rest of the confinement
+	 * holds.
+	 */
+	const uid_t user = CONFINEMENT_USER;
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return error_errno(errno, "setgroups");
-	if (setresgid(CONFINEMENT_USER, CONFINEMENT_USER, CONFINEMENT_USER) < 0 && errno != EINVAL)
+	if (setresgid(user, user, user) < 0 && errno != EINVAL && errno != EPERM)
 		return error_errno(errno, "setresgid");
-	if (setresuid(CONFINEMENT_USER, CONFINEMENT_USER, CONFINEMENT_USER) < 0 && errno != EINVAL)
+	if (setresuid(user, user, user) < 0 && errno != EINVAL && errno != EPERM)
 		return error_errno(errno, "setresuid");
 	return NULL;
 }

@@ -4,13 +4,18 @@
 #include <elf.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "symcache/host_file.h"
 #include "symcache/path_open.h"
 #include "symcache/symbol_supply.h"
+
+enum { CRC_STEP_BYTES = 256 << 10 };
 
 struct debug_link {
 	const char *name;
@@ -38,46 +43,56 @@ static bool read_link(const struct elf_image *image, struct debug_link *out)
 	return cursor_is_ok(&c) && *out->name && *out->name != '/' && !strstr(out->name, "..");
 }
 
-static uint32_t crc_of(const struct file_map *map)
+/* False when the file cannot be read to its end. */
+static bool read_crc(const struct elf_image *image, uint32_t *out)
 {
+	uint8_t *room = mem_alloc(CRC_STEP_BYTES);
 	uLong crc = crc32(0, NULL, 0);
-	return (uint32_t)crc32_z(crc, map->data, map->size);
+	size_t left = image->size;
+	while (left) {
+		size_t got, step = left < CRC_STEP_BYTES ? left : CRC_STEP_BYTES;
+		struct error *err = file_read_at(image->fd, image->size - left, room, step, &got);
+		if (err || got < step) {
+			error_free(err);
+			break;
+		}
+		crc = crc32_z(crc, room, step);
+		left -= step;
+	}
+	mem_free(room);
+	*out = (uint32_t)crc;
+	return !left;
 }
 
-static const char *judge(const struct search *search, const struct file_map *map,
-			 const struct elf_image *image)
+static const char *judge(const struct search *search, const struct elf_image *image)
 {
 	const struct build_id *wanted = &search->query->image->build_id;
 	if (build_id_is_set(wanted) && build_id_is_set(&image->build_id))
 		return build_id_equal(wanted, &image->build_id) ? NULL : "other build-id";
 	if (search->is_by_build_id)
 		return "no build-id";
-	if (map->size > DEBUG_FILE_MAX_CRC_BYTES)
+	if (image->size > DEBUG_FILE_MAX_CRC_BYTES)
 		return "too large for its CRC";
-	return crc_of(map) == search->link.crc ? NULL : "other CRC";
+	uint32_t crc;
+	if (!read_crc(image, &crc))
+		return "damaged";
+	return crc == search->link.crc ? NULL : "other CRC";
 }
 
 /*
  * NULL when the file is the one and better than what there is, which it replaces then; else why
  * not. Takes *fd in the first case.
  */
-static const char *consider(struct search *search, int *fd, const char *path)
+static const char *consider(struct search *search, int *fd, const char *path, bool is_foreign)
 {
 	struct debug_file *out = search->out;
-	struct file_map map;
 	struct elf_image image;
-	struct error *err = file_map_fd(*fd, DEBUG_FILE_MAX_BYTES, &map);
+	struct error *err = elf_image_open(&image, *fd);
 	if (err) {
 		error_free(err);
-		return "cannot be mapped";
-	}
-	err = elf_image_init(&image, map.data, map.size);
-	if (err) {
-		error_free(err);
-		file_map_close(&map);
 		return "not an ELF file";
 	}
-	const char *why_not = judge(search, &map, &image);
+	const char *why_not = judge(search, &image);
 	enum symbol_quality quality = symbol_supply_quality_of(&image);
 	if (!why_not && quality < SYMBOL_QUALITY_SYMTAB)
 		why_not = "no symbol table";
@@ -85,18 +100,26 @@ static const char *consider(struct search *search, int *fd, const char *path)
 		why_not = "no better";
 	if (why_not) {
 		elf_image_fini(&image);
-		file_map_close(&map);
 		return why_not;
 	}
 	debug_file_release(out);
-	out->map = map;
 	out->image = image;
 	out->fd = *fd;
 	*fd = -1;
 	out->path = mem_copy_string(path);
 	out->is_open = true;
+	out->is_foreign = is_foreign;
 	search->best = quality;
 	return NULL;
+}
+
+static bool is_foreign(const struct debug_file_query *query, const char *root, const char *path,
+		       int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0 || !host_file_is_trusted_owner(st.st_uid))
+		return true;
+	return root && query->is_target_elsewhere && !host_file_is_at(fd, path);
 }
 
 static const char *try_file(struct search *search, const char *root, const struct file_place *place)
@@ -107,7 +130,7 @@ static const char *try_file(struct search *search, const char *root, const struc
 		return strerror(errno_value);
 	if (!file_places_may_use(place, fd))
 		return "another user's";
-	return consider(search, &fd, place->path);
+	return consider(search, &fd, place->path, is_foreign(search->query, root, place->path, fd));
 }
 
 static bool is_over(const struct search *search)
@@ -188,7 +211,7 @@ bool debug_file_offer(struct debug_file *file, const struct elf_image *binary, i
 		.best = file->is_open ? symbol_supply_quality_of(&file->image)
 				      : SYMBOL_QUALITY_DYNSYM,
 	};
-	const char *why_not = consider(&search, &fd, path);
+	const char *why_not = consider(&search, &fd, path, false);
 	if (fd >= 0)
 		close(fd);
 	if (file->n_places < DEBUG_FILE_MAX_PLACES)
@@ -218,7 +241,6 @@ void debug_file_release(struct debug_file *file)
 	if (!file->is_open)
 		return;
 	elf_image_fini(&file->image);
-	file_map_close(&file->map);
 	close(file->fd);
 	mem_free(TAKE(file->path));
 	file->is_open = false;

@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
 #include "symcache/elf_image.h"
 #include "symcache/file_places.h"
 
@@ -27,7 +26,6 @@ enum {
 	/* Larger files are not read whole for their CRC. */
 	DEBUG_FILE_MAX_CRC_BYTES = 1 << 30,
 };
-#define DEBUG_FILE_MAX_BYTES ((size_t)16 << 30)
 
 struct debug_file_query {
 	const struct elf_image *image;	  /* the stripped binary */
@@ -35,14 +33,15 @@ struct debug_file_query {
 	const char *target_root;	  /* NULL = this host's */
 	const char *const *roots;	  /* NULL-terminated */
 	const struct file_places *places; /* caches; NULL = none */
+	bool is_target_elsewhere;	  /* target_root is a process's, and not ours */
 };
 
 struct debug_file {
-	struct file_map map;
 	struct elf_image image;
 	bool is_open;
-	int fd;	    /* only when open */
-	char *path; /* of the file in use, within its root */
+	bool is_foreign; /* its build-id proves nothing (host_file.h); only when open */
+	int fd;		 /* only when open */
+	char *path;	 /* of the file in use, within its root */
 	/* Each place looked at, with what was found there. */
 	char *places[DEBUG_FILE_MAX_PLACES];
 	size_t n_places;

@@ -2,8 +2,12 @@
 #include "symcache/elf_image.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "symcache/content_id.h"
 
@@ -23,6 +27,68 @@ struct program_header {
 	uint64_t align;
 };
 
+struct span {
+	uint64_t offset;
+	size_t size;
+	uint8_t *data;
+};
+
+struct elf_spans {
+	struct span *items;
+	size_t n;
+	uint64_t bytes;
+};
+
+static void drop_spans(struct elf_spans *spans)
+{
+	for (size_t i = 0; i < spans->n; i++)
+		mem_free(spans->items[i].data);
+	mem_free(spans->items);
+	*spans = (struct elf_spans){0};
+}
+
+static const struct span *find_span(const struct elf_spans *spans, uint64_t offset, uint64_t n)
+{
+	for (size_t i = 0; i < spans->n; i++) {
+		const struct span *span = &spans->items[i];
+		if (offset >= span->offset && offset - span->offset <= span->size &&
+		    n <= span->size - (offset - span->offset))
+			return span;
+	}
+	return NULL;
+}
+
+/* NULL when it is over the cap or there is nothing; shorter than n when the file was cut. */
+static const struct span *read_span(const struct elf_image *image, uint64_t offset, uint64_t n)
+{
+	struct elf_spans *spans = image->spans;
+	if (!n || image->fd < 0 || n > ELF_IMAGE_MAX_READ_BYTES - spans->bytes)
+		return NULL;
+	struct span span = {.offset = offset, .data = mem_alloc((size_t)n)};
+	struct error *err = file_read_at(image->fd, offset, span.data, (size_t)n, &span.size);
+	if (err || !span.size) {
+		error_free(err);
+		mem_free(span.data);
+		return NULL;
+	}
+	spans->items = mem_realloc(spans->items, spans->n + 1, sizeof(*spans->items));
+	spans->items[spans->n] = span;
+	spans->bytes += n;
+	return &spans->items[spans->n++];
+}
+
+static struct cursor read_file(const struct elf_image *image, uint64_t offset, uint64_t n)
+{
+	const struct span *span = find_span(image->spans, offset, n);
+	if (!span)
+		span = read_span(image, offset, n);
+	if (!span)
+		return cursor_make(NULL, 0, image->is_swapped);
+	size_t skipped = (size_t)(offset - span->offset);
+	size_t left = span->size - skipped;
+	return cursor_make(span->data + skipped, n < left ? (size_t)n : left, image->is_swapped);
+}
+
 /* Bytes [offset, offset + n) of the file, cut at its end. */
 static struct cursor file_span(const struct elf_image *image, uint64_t offset, uint64_t n)
 {
@@ -30,7 +96,9 @@ static struct cursor file_span(const struct elf_image *image, uint64_t offset, u
 		offset = image->size;
 	if (n > image->size - offset)
 		n = image->size - offset;
-	struct cursor c = cursor_make(image->data + offset, (size_t)n, image->is_swapped);
+	struct cursor c = image->spans
+				  ? read_file(image, offset, n)
+				  : cursor_make(image->data + offset, (size_t)n, image->is_swapped);
 	c.origin = offset;
 	return c;
 }
@@ -38,7 +106,7 @@ static struct cursor file_span(const struct elf_image *image, uint64_t offset, u
 static struct error *read_header(struct elf_image *image, struct elf_tables *tables)
 {
 	static const uint8_t magic[4] = {0x7f, 'E', 'L', 'F'};
-	struct cursor c = cursor_make(image->data, image->size, false);
+	struct cursor c = file_span(image, 0, sizeof(Elf64_Ehdr));
 	const uint8_t *ident = cursor_bytes(&c, EI_NIDENT);
 	if (!ident || memcmp(ident, magic, sizeof(magic)) != 0)
 		return error_new(ERROR_BAD_DATA, "not an ELF file");
@@ -179,6 +247,12 @@ static bool scan_notes(struct build_id *id, struct cursor notes, uint64_t align,
 	return false;
 }
 
+/* Of a run of that many. */
+static uint64_t note_bytes(uint64_t n)
+{
+	return n < ELF_IMAGE_MAX_NOTE_BYTES ? n : ELF_IMAGE_MAX_NOTE_BYTES;
+}
+
 static struct error *read_program_headers(struct elf_image *image, const struct elf_tables *tables,
 					  uint32_t *n_notes_left)
 {
@@ -206,10 +280,10 @@ static struct error *read_program_headers(struct elf_image *image, const struct 
 		else if (header.type == PT_GNU_EH_FRAME)
 			image->eh_frame_hdr_svma = segment->svma;
 		else if (header.type == PT_NOTE && !has_build_id)
-			has_build_id = scan_notes(
-				&image->build_id,
-				file_span(image, segment->file_offset, segment->file_bytes),
-				header.align, n_notes_left);
+			has_build_id = scan_notes(&image->build_id,
+						  file_span(image, segment->file_offset,
+							    note_bytes(segment->file_bytes)),
+						  header.align, n_notes_left);
 	}
 	return NULL;
 }
@@ -222,7 +296,8 @@ static void read_note_sections(struct elf_image *image, uint32_t *n_notes_left)
 		const struct elf_section *section = &image->sections[i];
 		/* Their alignment is left out of sh_entsize and friends: build-ids use 4. */
 		if (section->type == SHT_NOTE &&
-		    scan_notes(&image->build_id, elf_image_section(image, section), 4,
+		    scan_notes(&image->build_id,
+			       file_span(image, section->file_offset, note_bytes(section->size)), 4,
 			       n_notes_left))
 			return;
 	}
@@ -236,9 +311,8 @@ struct build_id elf_image_note_build_id(const void *notes, size_t size)
 	return id;
 }
 
-struct error *elf_image_init(struct elf_image *image, const void *data, size_t size)
+static struct error *read_tables(struct elf_image *image)
 {
-	*image = (struct elf_image){.data = data, .size = size};
 	struct elf_tables tables = {0};
 	struct error *err = read_header(image, &tables);
 	if (err)
@@ -246,17 +320,56 @@ struct error *elf_image_init(struct elf_image *image, const void *data, size_t s
 	read_extended_counts(image, &tables);
 	uint32_t n_notes_left = ELF_IMAGE_MAX_NOTES;
 	err = read_program_headers(image, &tables, &n_notes_left);
-	if (err) {
-		elf_image_fini(image);
+	if (err)
 		return err;
-	}
 	read_sections(image, &tables);
 	read_note_sections(image, &n_notes_left);
 	return NULL;
 }
 
+struct error *elf_image_init(struct elf_image *image, const void *data, size_t size)
+{
+	*image = (struct elf_image){.data = data, .size = size, .fd = -1};
+	struct error *err = read_tables(image);
+	if (err)
+		elf_image_fini(image);
+	return err;
+}
+
+struct error *elf_image_open(struct elf_image *image, int fd)
+{
+	struct stat st;
+	*image = (struct elf_image){.fd = -1};
+	if (fstat(fd, &st) < 0)
+		return error_errno(errno, "fstat");
+	if (!S_ISREG(st.st_mode))
+		return error_new(ERROR_BAD_DATA, "not a regular file");
+	if ((uint64_t)st.st_size > ELF_IMAGE_MAX_FILE_BYTES)
+		return error_new(ERROR_LIMIT, "%" PRIu64 " bytes are more than the maximum",
+				 (uint64_t)st.st_size);
+	*image = (struct elf_image){
+		.size = (size_t)st.st_size,
+		.spans = mem_zalloc(1, sizeof(*image->spans)),
+		.fd = fd,
+	};
+	struct error *err = read_tables(image);
+	/* They are unpacked. */
+	drop_spans(image->spans);
+	if (err)
+		elf_image_fini(image);
+	return err;
+}
+
+void elf_image_trim(const struct elf_image *image)
+{
+	if (image->spans)
+		drop_spans(image->spans);
+}
+
 void elf_image_fini(struct elf_image *image)
 {
+	elf_image_trim(image);
+	mem_free(image->spans);
 	mem_free(image->segments);
 	mem_free(image->sections);
 	*image = (struct elf_image){0};

@@ -322,8 +322,8 @@ static bool send_order(struct fetcher *fetcher, const struct fetcher_order *orde
 	if (fetcher->control < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
 	const int fds[] = {pair[1], order->folder};
-	bool is_sent =
-		builder_wire_send(fetcher->control, &message, sizeof(message), fds, ARRAY_LEN(fds));
+	bool is_sent = builder_wire_send(fetcher->control, &message, sizeof(message), fds,
+					 ARRAY_LEN(fds), true);
 	close(pair[1]);
 	if (is_sent)
 		*socket_out = pair[0];

@@ -73,7 +73,7 @@ static struct fetch {
 
 static void send_report(void)
 {
-	if (!builder_wire_send(fetch.socket, &fetch.report, sizeof(fetch.report), NULL, 0))
+	if (!builder_wire_send(fetch.socket, &fetch.report, sizeof(fetch.report), NULL, 0, true))
 		_exit(FETCHER_EXIT_SOCKET_GONE);
 	_exit(0);
 }
@@ -303,7 +303,7 @@ static bool load_library(struct library *out)
 static void send_end(const struct house *house, uint32_t number, int status)
 {
 	const struct fetcher_end_message message = {.number = number, .status = status};
-	if (!builder_wire_send(house->socket, &message, sizeof(message), NULL, 0))
+	if (!builder_wire_send(house->socket, &message, sizeof(message), NULL, 0, true))
 		_exit(0);
 }
 

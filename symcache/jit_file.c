@@ -45,7 +45,9 @@ const char *jit_file_state_text(enum jit_file_state state)
 	case JIT_FILE_NOT_REGULAR:
 		return "not a regular file";
 	case JIT_FILE_FOREIGN:
-		return "owned by another user than the process and root";
+		return "owned by another user than the process";
+	case JIT_FILE_MOUNTED:
+		return "mounted there from elsewhere";
 	case JIT_FILE_WRITABLE:
 		return "other users may write to it";
 	case JIT_FILE_TOO_LARGE:
@@ -267,10 +269,10 @@ void jit_place_close(struct jit_place *place)
 
 static bool is_owner(const struct jit_place *place, uid_t owner)
 {
-	if (owner == 0 || place->trusts_paths)
+	if (place->trusts_paths)
 		return true;
 	if (!place->has_user)
-		return owner == geteuid();
+		return owner == 0 || owner == geteuid();
 	return owner == place->users[0] || owner == place->users[1] || owner == place->users[2];
 }
 
@@ -301,14 +303,31 @@ static enum jit_file_state judge(const struct jit_place *place, const struct sta
 	return JIT_FILE_OK;
 }
 
+/*
+ * A bind mount on the file's name. folder: where the name is, -1 = unknown; before Linux 5.8 there
+ * is nothing but its device to go by.
+ */
+static bool is_mounted(int at, int folder)
+{
+	struct statx file;
+	if (statx(at, "", AT_EMPTY_PATH, 0, &file) == 0 &&
+	    (file.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+		return file.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	struct stat st, folder_st;
+	return folder >= 0 && fstat(at, &st) == 0 && fstat(folder, &folder_st) == 0 &&
+	       st.st_dev != folder_st.st_dev;
+}
+
 /* at: O_PATH, so that nothing was opened yet. */
-static enum jit_file_state open_judged(const struct jit_place *place, int at, uint64_t max_bytes,
-				       struct jit_file *out)
+static enum jit_file_state open_judged(const struct jit_place *place, int at, int folder,
+				       uint64_t max_bytes, struct jit_file *out)
 {
 	struct stat st;
 	if (fstat(at, &st) < 0)
 		return state_of_errno(errno);
 	enum jit_file_state state = judge(place, &st, max_bytes);
+	if (state == JIT_FILE_OK && is_mounted(at, folder))
+		state = JIT_FILE_MOUNTED;
 	if (state != JIT_FILE_OK)
 		return state;
 	char self[64];
@@ -336,7 +355,7 @@ enum jit_file_state jit_place_open_map(const struct jit_place *place, struct jit
 	CLEANUP(cleanup_fd) int at = openat(place->tmp, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (at < 0)
 		return state_of_errno(errno);
-	return open_judged(place, at, JIT_FILE_MAX_MAP_BYTES, out);
+	return open_judged(place, at, place->tmp, JIT_FILE_MAX_MAP_BYTES, out);
 }
 
 bool jit_place_has_other_map(const struct jit_place *place, const struct jit_file *file)
@@ -379,7 +398,7 @@ enum jit_file_state jit_place_open_dump(const struct jit_place *place,
 	if (mapping->has_inode && st.st_ino != mapping->inode && !place->trusts_paths &&
 	    S_ISREG(st.st_mode))
 		return JIT_FILE_REPLACED;
-	return open_judged(place, at, JIT_FILE_MAX_DUMP_BYTES, out);
+	return open_judged(place, at, -1, JIT_FILE_MAX_DUMP_BYTES, out);
 }
 
 uint64_t jit_file_size(const struct jit_file *file)

@@ -8,10 +8,11 @@
  * with the process. Without the process it is /tmp of this host, or of the sysroot, and the pid
  * that was recorded.
  *
- * A file is believed when it is a regular file under one name, no symbolic link, belongs to root or
- * to the process's user (without the process: to root or to us), cannot be written by others, is
- * not too large, and was not last written before the process began. Nothing but regular files is
- * opened.
+ * A file is believed when it is a regular file under one name, no symbolic link, belongs to the
+ * process's user (without the process: to root or to us), has no mount of its own, cannot be
+ * written by others, is not too large, and was not last written before the process began: what it
+ * says becomes names in a profile, and whoever has a mount namespace of his own can show a file
+ * there that only root may read. Nothing but regular files is opened.
  */
 #pragma once
 
@@ -31,7 +32,8 @@ enum jit_file_state {
 	JIT_FILE_DENIED,      /* may not be read */
 	JIT_FILE_LINK,	      /* a symbolic link, or one of several names */
 	JIT_FILE_NOT_REGULAR, /* a FIFO, device or folder */
-	JIT_FILE_FOREIGN,     /* of another user than the process's, and not of root */
+	JIT_FILE_FOREIGN,     /* of another user than the process's */
+	JIT_FILE_MOUNTED,     /* something is mounted on its name */
 	JIT_FILE_WRITABLE,    /* others may write to it */
 	JIT_FILE_TOO_LARGE,
 	JIT_FILE_OLDER,		/* last written before the process began */

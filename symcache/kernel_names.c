@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "symcache/content_id.h"
 #include "symcache/symtab_source.h"
 
 #define LOG_AREA "symcache"
@@ -120,8 +121,10 @@ static bool select_vmlinux(struct kernel_names *names, const struct symcache_con
 	const char *symbol = query->relocation_symbol ? query->relocation_symbol : "_text";
 	uint64_t start;
 	names->uses_kallsyms = false;
-	return is_open && symtab_source_value(&names->vmlinux.image, symbol, &start) &&
-	       relocate(names, query, start);
+	bool is_found = is_open && symtab_source_value(&names->vmlinux.image, symbol, &start);
+	if (is_open)
+		elf_image_trim(&names->vmlinux.image);
+	return is_found && relocate(names, query, start);
 }
 
 /* Lines for what kallsyms names, when a vmlinux of that very kernel has them. */
@@ -133,6 +136,8 @@ static void select_lines(struct kernel_names *names, const struct symcache_confi
 		names->kallsyms.text && open_vmlinux(names, config, query, build_id) &&
 		symbol_supply_quality_of(&names->vmlinux.image) == SYMBOL_QUALITY_DWARF &&
 		symtab_source_value(&names->vmlinux.image, "_text", &text);
+	if (names->has_vmlinux)
+		elf_image_trim(&names->vmlinux.image);
 	if (names->has_lines)
 		names->lines_offset = text - names->kallsyms.text;
 }
@@ -190,6 +195,16 @@ static void ask_for_symbols(struct kernel_names *names)
 		.places = {.binary_path = names->vmlinux.path, .roots = names->roots},
 	};
 	names->are_symbols_asked = true;
+	if (names->vmlinux.is_foreign) {
+		struct build_id hash;
+		struct error *err = content_id_of_fd(names->vmlinux.fd, 0, image->size, &hash);
+		if (err) {
+			outcome->failure = mem_copy_string(error_text(err));
+			error_free(err);
+			return;
+		}
+		content_id_extend(&order.id, &hash);
+	}
 	if (symbol_supply_find(names->supply, &order.id, order.quality, outcome))
 		return;
 	order.binary_fd = fcntl(names->vmlinux.fd, F_DUPFD_CLOEXEC, 0);

@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "symcache/content_id.h"
 #include "symcache/file_places.h"
+#include "symcache/host_file.h"
 #include "symcache/mini_debug.h"
 #include "symcache/path_open.h"
 #include "symcache/vdso_image.h"
@@ -26,9 +28,6 @@
 #define LOG_AREA "symcache"
 #include "base/log.h"
 
-/* Files that were unlinked are copied for the builder when they are not larger. */
-#define MODULE_MAX_COPY_BYTES ((size_t)1 << 30)
-enum { ID_HASH_BYTES = 8 };
 #define DELETED_SUFFIX " (deleted)"
 
 /* A place where the file may be. */
@@ -36,6 +35,7 @@ struct candidate {
 	const char *root; /* as for path_open */
 	const char *path;
 	bool is_process_link; /* map_files or exe: what the process has, whatever its path */
+	bool is_of_process;   /* found through the process */
 	const struct file_place *place; /* where it was looked for by build-id; NULL = by path */
 };
 
@@ -164,6 +164,11 @@ static struct file_stamp stamp_of(const struct stat *st)
 /* A file that is at neither path any more was unlinked or renamed, which leaves its bytes alone. */
 static bool is_unchanged(const struct module *module)
 {
+	struct stat open_file;
+	if (module->fd >= 0 && fstat(module->fd, &open_file) == 0) {
+		struct file_stamp now = stamp_of(&open_file);
+		return memcmp(&now, &module->stamp, sizeof(now)) == 0;
+	}
 	const char *const paths[] = {module->opened_path, module->path};
 	for (size_t i = 0; module->opened_path && i < ARRAY_LEN(paths); i++) {
 		struct stat st;
@@ -176,6 +181,12 @@ static bool is_unchanged(const struct module *module)
 	return true;
 }
 
+/* A file that its process sees, and this host does not. */
+static bool is_elsewhere(const struct module *module, int fd)
+{
+	return !host_file_process_shares_root(module->pid) && !host_file_is_at(fd, module->path);
+}
+
 /* Takes fd, of the file at the candidate's place. */
 static enum module_state take_file(struct opening *opening, const struct candidate *candidate,
 				   int taken)
@@ -186,31 +197,29 @@ static enum module_state take_file(struct opening *opening, const struct candida
 	if (fstat(fd, &st) < 0)
 		return MODULE_NOT_FOUND;
 	struct file_stamp stamp = stamp_of(&st);
-	struct file_map map;
-	struct error *err = file_map_fd(fd, MODULE_MAX_FILE_BYTES, &map);
-	if (err) {
-		error_free(err);
-		return MODULE_NOT_ELF;
-	}
 	struct elf_image image;
-	err = elf_image_init(&image, map.data, map.size);
+	struct error *err = elf_image_open(&image, fd);
 	enum module_state state = MODULE_NOT_ELF;
 	if (!err)
 		state = judge(opening, candidate, fd, &image.build_id);
 	if (state == MODULE_OK || state == MODULE_OK_TRUSTED) {
-		module->map = map;
+		module->fd = fd;
 		module->image = image;
 		module->has_image = true;
 		module->opened_path =
 			mem_format("%s%s", candidate->root ? candidate->root : "", candidate->path);
 		module->stamp = stamp;
 		module->owner = st.st_uid;
+		module->is_elsewhere = candidate->is_of_process && is_elsewhere(module, fd);
+		module->is_foreign = module->is_elsewhere || !host_file_is_trusted_owner(st.st_uid);
+		module->changed_s = st.st_ctim.tv_sec;
+		module->changed_ns = st.st_ctim.tv_nsec;
+		fd = -1;
 		return state;
 	}
 	if (!err)
 		elf_image_fini(&image);
 	error_free(err);
-	file_map_close(&map);
 	return state;
 }
 
@@ -243,7 +252,7 @@ static bool open_through_process(struct opening *opening)
 	if (query->pid <= 0)
 		return false;
 	char path[128];
-	struct candidate link = {.path = path, .is_process_link = true};
+	struct candidate link = {.path = path, .is_process_link = true, .is_of_process = true};
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, query->pid,
 		 query->map_start, query->map_end);
 	if (query->map_end > query->map_start && try_next(opening, &link))
@@ -252,7 +261,8 @@ static bool open_through_process(struct opening *opening)
 	if (link_reads(path, query->path) && try_next(opening, &link))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/root", query->pid);
-	struct candidate below = {.root = path, .path = opening->module->path};
+	struct candidate below = {
+		.root = path, .path = opening->module->path, .is_of_process = true};
 	return *opening->module->path == '/' && try_next(opening, &below);
 }
 
@@ -334,89 +344,7 @@ static void open_vdso(struct opening *opening)
 	mem_free(TAKE(module->copy));
 }
 
-struct module *module_new(const struct symcache_config *config, const struct module_query *query)
-{
-	struct module *module = mem_zalloc(1, sizeof(*module));
-	module->path = mem_format("%.*s", (int)module_path_length(query->path), query->path);
-	module->build_id = query->build_id;
-	module->unwind_state = UNWIND_NOT_ASKED;
-	module->pid = query->pid;
-	struct opening opening = {.config = config, .query = query, .module = module};
-	if (strcmp(module->path, "[vdso]") == 0)
-		open_vdso(&opening);
-	else
-		open_file(&opening);
-	if (module->has_image && !build_id_is_set(&module->build_id))
-		module->build_id =
-			build_id_is_set(&module->image.build_id)
-				? module->image.build_id
-				: content_id_of_file(module->image.data, module->image.size);
-	return module;
-}
-
-/* Segments and build-id stay. */
-static void unmap_file(struct module *module)
-{
-	file_map_close(&module->map);
-	mem_free(TAKE(module->copy));
-	module->image.data = NULL;
-	module->image.size = 0;
-	mem_free(TAKE(module->image.sections));
-	module->image.n_sections = 0;
-	module->image.name_section = 0;
-}
-
-bool module_is_foreign(const struct module *module)
-{
-	return module->owner != 0 && module->owner != geteuid();
-}
-
-bool module_is_same_binary(const struct module *a, const struct module *b)
-{
-	if (!module_is_foreign(a) && !module_is_foreign(b))
-		return true;
-	if (a->stamp.inode == b->stamp.inode && a->stamp.device == b->stamp.device)
-		return true;
-	/* What was dropped to save mappings cannot be compared, and stays by itself. */
-	return a->image.data && b->image.data && a->image.size == b->image.size &&
-	       memcmp(a->image.data, b->image.data, a->image.size) == 0;
-}
-
-void module_drop_file(struct module *module)
-{
-	unmap_file(module);
-	module->is_lost = true;
-}
-
-void module_free(struct module *module)
-{
-	if (!module)
-		return;
-	module_drop_file(module);
-	unwind_table_close(&module->unwind);
-	symbol_outcome_fini(&module->symbols);
-	if (module->debug)
-		debug_file_close(module->debug);
-	mem_free(module->debug);
-	elf_image_fini(&module->image);
-	mem_free(module->fetch);
-	mem_free(module->opened_path);
-	mem_free(module->path);
-	mem_free(module);
-}
-
-/* Asked before the mapping is read: reading past the end of a file that was cut is SIGBUS. */
-static bool check_lost(struct module *module)
-{
-	if (!module->is_lost && !is_unchanged(module)) {
-		module->is_lost = true;
-		log_debug("file written to since it was opened path=%s", module->path);
-		unmap_file(module);
-	}
-	return module->is_lost;
-}
-
-/* The file that is mapped, found once more; -1 when it has no path any more. */
+/* The same file, found once more; -1 when it has no path any more. */
 static int reopen_file(const struct module *module)
 {
 	const char *const paths[] = {module->opened_path, module->path};
@@ -435,13 +363,125 @@ static int reopen_file(const struct module *module)
 	return -1;
 }
 
-/* A copy in memory of what is mapped; write(2) fails where reading would be SIGBUS. */
-static int copy_file(const struct module *module)
+void module_close_file(struct module *module)
+{
+	if (module->fd >= 0)
+		close(module->fd);
+	module->fd = module->image.fd = -1;
+}
+
+/* Whether the file can be read, once more where its descriptor was closed. */
+static bool open_again(struct module *module)
+{
+	if (module->fd < 0 && !module->copy)
+		module->fd = module->image.fd = reopen_file(module);
+	return module->fd >= 0 || module->copy;
+}
+
+/* Reads the file; once is enough, for what was written to since is not asked again. */
+static bool find_content_id(struct module *module)
+{
+	if (build_id_is_set(&module->content_id))
+		return true;
+	if (module->copy) {
+		module->content_id = content_id_of_file(module->copy, module->image.size);
+		return true;
+	}
+	if (!open_again(module))
+		return false;
+	struct error *err =
+		content_id_of_fd(module->fd, 0, module->image.size, &module->content_id);
+	if (err)
+		log_debug("file not hashed path=%s reason=\"%s\"", module->path, error_text(err));
+	error_free(err);
+	return !err;
+}
+
+struct module *module_new(const struct symcache_config *config, const struct module_query *query)
+{
+	struct module *module = mem_zalloc(1, sizeof(*module));
+	module->path = mem_format("%.*s", (int)module_path_length(query->path), query->path);
+	module->build_id = query->build_id;
+	module->unwind_state = UNWIND_NOT_ASKED;
+	module->pid = query->pid;
+	module->fd = -1;
+	struct opening opening = {.config = config, .query = query, .module = module};
+	if (strcmp(module->path, "[vdso]") == 0)
+		open_vdso(&opening);
+	else
+		open_file(&opening);
+	if (module->has_image && !build_id_is_set(&module->build_id)) {
+		if (build_id_is_set(&module->image.build_id))
+			module->build_id = module->image.build_id;
+		else if (find_content_id(module))
+			module->build_id = module->content_id;
+	}
+	return module;
+}
+
+/* Segments and build-id stay. */
+static void let_go(struct module *module)
+{
+	module_close_file(module);
+	elf_image_trim(&module->image);
+	mem_free(TAKE(module->copy));
+	module->image.data = NULL;
+	mem_free(TAKE(module->image.sections));
+	module->image.n_sections = 0;
+	module->image.name_section = 0;
+}
+
+bool module_is_foreign(const struct module *module)
+{
+	return module->is_foreign;
+}
+
+bool module_is_same_binary(struct module *a, struct module *b)
+{
+	if (!b->is_foreign)
+		return !a->is_foreign;
+	if (a->stamp.inode == b->stamp.inode && a->stamp.device == b->stamp.device)
+		return true;
+	bool may_differ_beside =
+		a->is_foreign && (a->is_elsewhere || b->is_elsewhere || a->owner != b->owner);
+	return !may_differ_beside && a->image.size == b->image.size && find_content_id(a) &&
+	       find_content_id(b) && build_id_equal(&a->content_id, &b->content_id);
+}
+
+void module_free(struct module *module)
+{
+	if (!module)
+		return;
+	let_go(module);
+	unwind_table_close(&module->unwind);
+	symbol_outcome_fini(&module->symbols);
+	if (module->debug)
+		debug_file_close(module->debug);
+	mem_free(module->debug);
+	elf_image_fini(&module->image);
+	mem_free(module->fetch);
+	mem_free(module->opened_path);
+	mem_free(module->path);
+	mem_free(module);
+}
+
+static bool check_lost(struct module *module)
+{
+	if (!module->is_lost && (!is_unchanged(module) || !open_again(module))) {
+		module->is_lost = true;
+		log_debug("file written to since it was opened path=%s", module->path);
+		let_go(module);
+	}
+	return module->is_lost;
+}
+
+/* For the builder, which takes descriptors alone. */
+static int copy_vdso(const struct module *module)
 {
 	CLEANUP(cleanup_fd) int fd = memfd_create("perfpipe-module", MFD_CLOEXEC);
-	if (fd < 0 || module->image.size > MODULE_MAX_COPY_BYTES)
+	if (fd < 0)
 		return -1;
-	struct error *err = file_write(fd, module->image.data, module->image.size);
+	struct error *err = file_write(fd, module->copy, module->image.size);
 	if (err) {
 		log_debug("file not copied path=%s reason=\"%s\"", module->path, error_text(err));
 		error_free(err);
@@ -454,8 +494,7 @@ static int copy_file(const struct module *module)
 
 static int open_binary(const struct module *module)
 {
-	int fd = module->copy ? -1 : reopen_file(module);
-	return fd >= 0 ? fd : copy_file(module);
+	return module->copy ? copy_vdso(module) : fcntl(module->fd, F_DUPFD_CLOEXEC, 0);
 }
 
 /* The separate debug file, unless the binary has all that there can be. */
@@ -468,44 +507,78 @@ static void find_debug_file(struct module *module, const struct symcache_config 
 		.target_root = target_root,
 		.roots = config->debug_roots,
 		.places = config->places,
+		.is_target_elsewhere = module->is_elsewhere,
 	};
 	module->debug = mem_zalloc(1, sizeof(*module->debug));
 	if (!module->copy && symbol_supply_quality_of(&module->image) < SYMBOL_QUALITY_DWARF)
 		(void)debug_file_open(&query, module->debug);
 }
 
-/* Eight bytes of a hash behind an id: the same binary in that respect only. */
-static struct build_id extend_id(struct build_id id, const void *data, size_t size)
+/* Versions of a file that is not hashed whole are told apart by what changes with it. */
+static void add_version(const struct module *module, struct build_id *id)
 {
-	if (id.size > BUILD_ID_MAX_BYTES - ID_HASH_BYTES)
-		return id;
-	const struct build_id hash = content_id_of_file(data, size);
-	memcpy(id.bytes + id.size, hash.bytes, ID_HASH_BYTES);
-	id.size += ID_HASH_BYTES;
-	return id;
+	if (module->image.size <= CONTENT_ID_WHOLE_BYTES)
+		return;
+	const struct {
+		struct file_stamp stamp;
+		int64_t changed_s, changed_ns;
+	} of_file = {module->stamp, module->changed_s, module->changed_ns};
+	const struct build_id version = content_id_of_file(&of_file, sizeof(of_file));
+	content_id_extend(id, &version);
+}
+
+/* Two users' files of one content may have other files beside them. */
+static void add_content(const struct module *module, struct build_id *id)
+{
+	uint8_t parts[BUILD_ID_MAX_BYTES + sizeof(module->owner)];
+	size_t n = module->content_id.size;
+	memcpy(parts, module->content_id.bytes, n);
+	memcpy(parts + n, &module->owner, sizeof(module->owner));
+	const struct build_id hash = content_id_of_file(parts, n + sizeof(module->owner));
+	content_id_extend(id, &hash);
 }
 
 /*
  * The file's own id where it has one, not what the record says. Anybody can write any build-id into
- * a file of his own: those of others than root and ourselves are known by their content too, so
- * that they never stand for a program of the system.
+ * a file of his own: foreign ones are known by their content too, so that they never stand for a
+ * program of the system. False when the content cannot be read.
  */
-static struct build_id file_id(const struct module *module)
+static bool make_file_id(struct module *module, struct build_id *out)
 {
 	const struct elf_image *image = &module->image;
-	struct build_id id = build_id_is_set(&image->build_id) ? image->build_id : module->build_id;
-	return module_is_foreign(module) ? extend_id(id, image->data, image->size) : id;
+	bool has_id = build_id_is_set(&image->build_id);
+	*out = has_id ? image->build_id : module->build_id;
+	if (module_is_foreign(module)) {
+		if (!find_content_id(module))
+			return false;
+		add_content(module, out);
+		add_version(module, out);
+	} else if (!has_id) {
+		add_version(module, out);
+	}
+	return true;
+}
+
+static struct error *hash_section(const struct elf_image *image, const struct elf_section *section,
+				  struct build_id *out)
+{
+	if (!image->spans) {
+		struct cursor c = elf_image_section(image, section);
+		*out = content_id_of_file(c.next, cursor_left(&c));
+		return NULL;
+	}
+	uint64_t n = section->type == SHT_NOBITS ? 0 : section->size;
+	return content_id_of_fd(image->fd, section->file_offset, n, out);
 }
 
 /*
  * A linker's build-id covers code, data, dynamic names and debug sections, but not .symtab: two
  * binaries that differ in the names of static functions alone share it. So symbols that come from
  * there are known by the build-id with a hash of their names behind; likewise .gnu_debugdata, which
- * is put in after the link.
+ * is put in after the link. False when these cannot be read.
  */
-static struct build_id symtab_id(const struct module *module)
+static bool add_names_hash(const struct module *module, struct build_id *id)
 {
-	struct build_id id = file_id(module);
 	const struct elf_image *image = &module->image;
 	const struct elf_section *table = elf_image_find_type(image, SHT_SYMTAB);
 	if (!table && module->debug->is_open) {
@@ -518,19 +591,42 @@ static struct build_id symtab_id(const struct module *module)
 		image = &module->image;
 		hashed = mini_debug_find(image);
 	}
-	if (id.kind != BUILD_ID_GNU || !hashed)
-		return id;
-	struct cursor names = elf_image_section(image, hashed);
-	return extend_id(id, names.next, cursor_left(&names));
+	if (id->kind != BUILD_ID_GNU || !hashed)
+		return true;
+	struct build_id hash;
+	struct error *err = hash_section(image, hashed, &hash);
+	if (err)
+		log_debug("names not hashed path=%s reason=\"%s\"", module->path, error_text(err));
+	else
+		content_id_extend(id, &hash);
+	error_free(err);
+	return !err;
+}
+
+/* What a debug file says that anybody may have put there holds for that very file alone. */
+static bool add_debug_content(const struct module *module, struct build_id *id)
+{
+	const struct debug_file *debug = module->debug;
+	if (!debug->is_open || !debug->is_foreign)
+		return true;
+	struct build_id hash;
+	struct error *err = content_id_of_fd(debug->fd, 0, debug->image.size, &hash);
+	if (err)
+		log_debug("debug file not hashed path=%s reason=\"%s\"", debug->path,
+			  error_text(err));
+	else
+		content_id_extend(id, &hash);
+	error_free(err);
+	return !err;
 }
 
 enum { PROCESS_ROOT_BYTES = 64 };
 
-/* Where the target's own paths begin; NULL = where ours do. */
+/* Where the target's own paths begin; NULL = where ours do. What is ours has its files here. */
 static const char *target_root_of(const struct module *module, const struct symcache_config *config,
 				  char process_root[PROCESS_ROOT_BYTES])
 {
-	if (!config->is_live || module->pid <= 0)
+	if (!module->is_elsewhere)
 		return config->sysroot;
 	snprintf(process_root, PROCESS_ROOT_BYTES, "/proc/%d/root", module->pid);
 	return process_root;
@@ -547,6 +643,7 @@ static struct side_file_places side_places(const struct module *module,
 		.roots = config->debug_roots,
 		.caches = config->places,
 		.owner = module->owner,
+		.is_target_elsewhere = module->is_elsewhere,
 	};
 }
 
@@ -576,9 +673,13 @@ bool module_seek(struct module *module, const struct symcache_config *config,
 	if (module->is_asked || !module->has_image || (config->no_symbols && !config->wants_unwind))
 		return false;
 	module->is_asked = true;
-	module->symbols_id = file_id(module);
-	if (check_lost(module) ||
-	    symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
+	if (check_lost(module))
+		return false;
+	if (!make_file_id(module, &module->symbols_id)) {
+		module->symbols.failure = mem_copy_string("the file is damaged");
+		return false;
+	}
+	if (symbol_supply_find(supply, &module->symbols_id, SYMBOL_QUALITY_DWARF, &module->symbols))
 		return false;
 	char process_root[PROCESS_ROOT_BYTES];
 	find_debug_file(module, config, target_root_of(module, config, process_root));
@@ -616,7 +717,8 @@ bool module_lacks_alternate(struct module *module, const struct symcache_config 
 					  .id = alternate.id,
 					  .folder = "",
 					  .name = alternate.path};
-	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish);
+	bool is_foreign;
+	CLEANUP(cleanup_fd) int fd = side_file_open(&places, &wish, &is_foreign);
 	*id_out = alternate.id;
 	return fd < 0;
 }
@@ -627,9 +729,13 @@ void module_build(struct module *module, const struct symcache_config *config,
 	/* Time may have passed since it was looked for, and the file may have been cut. */
 	if (!check_lost(module)) {
 		enum symbol_quality quality = module_quality(module);
-		if (quality == SYMBOL_QUALITY_SYMTAB)
-			module->symbols_id = symtab_id(module);
-		if (!symbol_supply_find(supply, &module->symbols_id, quality, &module->symbols))
+		bool is_known = add_debug_content(module, &module->symbols_id);
+		if (quality == SYMBOL_QUALITY_SYMTAB && is_known)
+			is_known = add_names_hash(module, &module->symbols_id);
+		if (!is_known)
+			module->symbols.failure = mem_copy_string("the file is damaged");
+		else if (!symbol_supply_find(supply, &module->symbols_id, quality,
+					     &module->symbols))
 			build_symbols(module, config, supply, quality);
 	}
 	debug_file_release(module->debug);
@@ -715,6 +821,22 @@ static const uint8_t x86_64_sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f
 static const uint8_t aarch64_sigreturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
 enum { MACHINE_X86_64 = 62, MACHINE_AARCH64 = 183 };
 
+static bool read_code(const struct module *module, uint64_t offset, uint8_t *out, size_t n)
+{
+	if (module->copy) {
+		struct cursor c = cursor_make(module->copy, module->image.size, false);
+		cursor_seek(&c, offset);
+		const uint8_t *bytes = cursor_bytes(&c, n);
+		if (bytes)
+			memcpy(out, bytes, n);
+		return bytes;
+	}
+	size_t got = 0;
+	struct error *err = file_read_at(module->fd, offset, out, n, &got);
+	error_free(err); /* code that cannot be read is none that is known */
+	return got == n;
+}
+
 bool module_is_signal_return(struct module *module, uint64_t svma)
 {
 	if (!module->has_image || check_lost(module))
@@ -725,14 +847,13 @@ bool module_is_signal_return(struct module *module, uint64_t svma)
 		return false;
 	const uint8_t *code = is_x86 ? x86_64_sigreturn : aarch64_sigreturn;
 	size_t n = is_x86 ? sizeof(x86_64_sigreturn) : sizeof(aarch64_sigreturn);
+	uint8_t bytes[sizeof(x86_64_sigreturn)];
 	for (uint32_t i = 0; i < image->n_segments; i++) {
 		const struct load_segment *segment = &image->segments[i];
 		if (svma < segment->svma || svma - segment->svma >= segment->file_bytes)
 			continue;
-		struct cursor c = cursor_make(image->data, image->size, false);
-		cursor_seek(&c, svma - segment->svma + segment->file_offset);
-		const uint8_t *bytes = cursor_bytes(&c, n);
-		return bytes && memcmp(bytes, code, n) == 0;
+		uint64_t offset = svma - segment->svma + segment->file_offset;
+		return read_code(module, offset, bytes, n) && memcmp(bytes, code, n) == 0;
 	}
 	return false;
 }

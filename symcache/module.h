@@ -22,13 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file.h"
 #include "symcache/debug_file.h"
 #include "symcache/elf_image.h"
 #include "symcache/symbol_supply.h"
 #include "symcache/symcache.h"
-
-#define MODULE_MAX_FILE_BYTES ((size_t)16 << 30)
 
 /* What changes when a file is written to. */
 struct file_stamp {
@@ -44,15 +41,19 @@ struct module {
 	enum module_state state;
 	struct build_id build_id;
 	int32_t pid;
-	struct file_map map; /* of the file, unless the bytes are in copy */
-	uint8_t *copy;	     /* [vdso] */
+	int fd;	       /* of the file; -1 = opened again when it is needed */
+	uint8_t *copy; /* [vdso] */
 	struct elf_image image;
 	bool has_image;
 	char *opened_path; /* where the file was found, for this process */
 	struct file_stamp stamp;
-	uint32_t owner; /* of the file */
-	bool is_lost;	/* written to before its symbols were built: they are not to be had */
-	bool is_asked;	/* for symbols */
+	int64_t changed_s, changed_ns; /* ctime at that time */
+	uint32_t owner;		       /* of the file */
+	bool is_elsewhere;	       /* seen by its process, in another root than ours */
+	bool is_foreign;	    /* its build-id proves nothing: elsewhere, or another user's */
+	struct build_id content_id; /* empty = not asked for yet */
+	bool is_lost;  /* written to before its symbols were built: they are not to be had */
+	bool is_asked; /* for symbols */
 	struct symbol_outcome symbols;
 	struct unwind_table unwind; /* of symbols.file, once unwind_state is UNWIND_READY */
 	enum unwind_state unwind_state;
@@ -64,15 +65,16 @@ struct module {
 /* config has debug_roots filled in. Never NULL. */
 struct module *module_new(const struct symcache_config *config, const struct module_query *query);
 void module_free(struct module *module);
-/* Unmaps the file but keeps segments and build-id: no more names from it. */
-void module_drop_file(struct module *module);
-/* Whether the file belongs to somebody who is neither root nor this user. */
+/* Saves the descriptor. One without a path is lost for names then. */
+void module_close_file(struct module *module);
+/* Whether the file is none of this host's own: of neither root nor this user, or elsewhere. */
 bool module_is_foreign(const struct module *module);
 /*
- * Whether two open modules of one build-id are one binary. Build-ids can be forged: where a file is
- * foreign, it is its bytes that count.
+ * Whether open module b may be taken for module a, of the same build-id, from now on. Build-ids can
+ * be forged: where b is foreign, it is its bytes that count, and whose it is, as with a foreign one
+ * come its debug files; one of this host's is never taken for a foreign one.
  */
-bool module_is_same_binary(const struct module *a, const struct module *b);
+bool module_is_same_binary(struct module *a, struct module *b);
 /* The path of a record without " (deleted)"; the length is returned. */
 size_t module_path_length(const char *path);
 /*

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "symcache/elf_image.h"
+#include "symcache/host_file.h"
 #include "symcache/path_open.h"
 
 static bool is_his_to_read(const struct side_file_places *places, int fd)
@@ -40,19 +40,12 @@ static int try_root(const struct side_file_places *places, const struct builder_
 	CLEANUP(cleanup_fd) int fd = -1;
 	if (path_open(root, path, &fd) || !is_his_to_read(places, fd))
 		return -1;
-	struct file_map map;
-	struct error *err = file_map_fd(fd, BUILDER_JOB_MAX_FILE_BYTES, &map);
-	if (err) {
-		error_free(err);
-		return -1;
-	}
 	struct elf_image image;
-	err = elf_image_init(&image, map.data, map.size);
+	struct error *err = elf_image_open(&image, fd);
 	bool is_right = !err && is_wanted(wish, &image);
 	if (!err)
 		elf_image_fini(&image);
 	error_free(err);
-	file_map_close(&map);
 	int found = is_right ? fd : -1;
 	if (is_right)
 		fd = -1;
@@ -149,7 +142,7 @@ static int find_package(const struct side_file_places *places, const struct buil
 	return fd;
 }
 
-int side_file_open(const struct side_file_places *places, const struct builder_wish *wish)
+static int find(const struct side_file_places *places, const struct builder_wish *wish)
 {
 	switch (wish->kind) {
 	case BUILDER_WISH_ALTERNATE:
@@ -160,4 +153,24 @@ int side_file_open(const struct side_file_places *places, const struct builder_w
 		return find_package(places, wish);
 	}
 	return -1;
+}
+
+/*
+ * Symbols of a binary are kept by its owner and content, so what he put beside it may be among
+ * them; but in another root, everything may be anybody's.
+ */
+static bool is_foreign(const struct side_file_places *places, int fd)
+{
+	struct stat st;
+	if (places->is_target_elsewhere || fstat(fd, &st) < 0)
+		return true;
+	return st.st_uid != places->owner && !host_file_is_trusted_owner(st.st_uid);
+}
+
+int side_file_open(const struct side_file_places *places, const struct builder_wish *wish,
+		   bool *is_foreign_out)
+{
+	int fd = find(places, wish);
+	*is_foreign_out = fd >= 0 && is_foreign(places, fd);
+	return fd;
 }

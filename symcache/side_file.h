@@ -26,7 +26,12 @@ struct side_file_places {
 	const char *const *roots; /* NULL-terminated */
 	const struct file_places *caches; /* NULL = none */
 	uid_t owner;			  /* of the binary */
+	bool is_target_elsewhere;	  /* target_root is a process's, and not ours */
 };
 
-/* A descriptor that the caller closes, or -1. */
-int side_file_open(const struct side_file_places *places, const struct builder_wish *wish);
+/*
+ * A descriptor that the caller closes, or -1. is_foreign_out: what is built of the file holds
+ * neither for another program of this content nor for this host's own (host_file.h).
+ */
+int side_file_open(const struct side_file_places *places, const struct builder_wish *wish,
+		   bool *is_foreign_out);

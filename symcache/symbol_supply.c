@@ -40,6 +40,7 @@ struct pending {
 	bool is_to_start; /* once more */
 	bool no_dwarf;	  /* which failed before */
 	bool is_done;
+	bool is_private; /* of files that nobody else's symbols may be made of: not kept */
 };
 
 struct symbol_supply {
@@ -162,10 +163,11 @@ static bool has_own_limits(void)
 	return false;
 }
 
-static void remember_failure(struct symbol_supply *supply, const struct symbol_order *order,
-			     uint64_t hours, const char *reason)
+static void remember_failure(const struct pending *pending, uint64_t hours, const char *reason)
 {
-	if (!supply->store || supply->is_store_busy)
+	struct symbol_supply *supply = pending->supply;
+	const struct symbol_order *order = &pending->order;
+	if (!supply->store || supply->is_store_busy || pending->is_private)
 		return;
 	/* Not remembered is tried again: nothing worse. */
 	note_busy(supply, store_fail(supply->store, &order->id, order->quality, hours * NS_PER_HOUR,
@@ -191,7 +193,7 @@ static struct error *publish(struct pending *pending)
 static struct error *open_result(struct pending *pending)
 {
 	struct symbol_supply *supply = pending->supply;
-	if (supply->store && !supply->is_store_busy) {
+	if (supply->store && !supply->is_store_busy && !pending->is_private) {
 		struct error *err = publish(pending);
 		if (!err)
 			return NULL;
@@ -213,8 +215,10 @@ static void fail(struct pending *pending, struct error *err)
 	enum error_code code = error_get_code(err);
 	log_debug("symbols not built path=%s reason=\"%s\"",
 		  order->places.binary_path ? order->places.binary_path : "", error_text(err));
-	if (code != ERROR_UNAVAILABLE && !(code == ERROR_LIMIT && has_own_limits()))
-		remember_failure(pending->supply, order,
+	/* What the disk, or a limit of our caller's, did to the build is nothing of the file's. */
+	if (code != ERROR_UNAVAILABLE && code != ERROR_IO &&
+	    !(code == ERROR_LIMIT && has_own_limits()))
+		remember_failure(pending,
 				 code == ERROR_LIMIT ? FAILURE_OF_LIMIT_HOURS : FAILURE_HOURS,
 				 error_text(err));
 	if (code != ERROR_UNAVAILABLE && order->quality == SYMBOL_QUALITY_DWARF &&
@@ -250,15 +254,16 @@ static void on_done(void *context, struct error *err)
 	pending->is_done = true;
 	if (symbol_file_get_info(pending->outcome->file).quality < order->quality &&
 	    !pending->no_dwarf)
-		remember_failure(pending->supply, order, FAILURE_BESIDE_HOURS,
-				 "the better source gave nothing");
+		remember_failure(pending, FAILURE_BESIDE_HOURS, "the better source gave nothing");
 }
 
 static int find_beside(void *context, const struct builder_wish *wish)
 {
-	const struct pending *pending = context;
+	struct pending *pending = context;
 	struct remote_supply *remote = pending->supply->remote;
-	int fd = side_file_open(&pending->order.places, wish);
+	bool is_foreign;
+	int fd = side_file_open(&pending->order.places, wish, &is_foreign);
+	pending->is_private |= is_foreign;
 	if (fd < 0 && remote && wish->kind == BUILDER_WISH_ALTERNATE)
 		fd = remote_supply_find(remote, &wish->id, FETCHER_DEBUGINFO, NULL);
 	return fd;

@@ -3,6 +3,7 @@
 #include "symcache/symcache.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -18,8 +19,8 @@
 #include "base/log.h"
 
 enum {
-	/* Files that stay mapped for their names; those after them give segments and build-id. */
-	SYMCACHE_MAX_MAPPED_FILES = 16384,
+	/* Files that stay open, and at most a quarter of what this process may open. */
+	SYMCACHE_MAX_OPEN_FILES = 16384,
 	/* Later processes at which a file that was not found is looked for again. */
 	SYMCACHE_MAX_TRIES = 16,
 };
@@ -47,7 +48,7 @@ struct symcache {
 	struct file_places places;
 	struct module **modules;
 	size_t n_modules, capacity;
-	size_t n_mapped;
+	size_t n_open, max_open;    /* files */
 	struct hash_map identities; /* hash → struct identity */
 	struct kernel_names kernel;
 	struct kernel_query kernel_query; /* the last one */
@@ -126,6 +127,15 @@ const char *unwind_state_text(enum unwind_state state)
 	return "unknown";
 }
 
+static size_t max_open_files(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    limit.rlim_cur / 4 > (rlim_t)SYMCACHE_MAX_OPEN_FILES)
+		return SYMCACHE_MAX_OPEN_FILES;
+	return (size_t)limit.rlim_cur / 4;
+}
+
 static void open_remote(struct symcache *cache)
 {
 	const struct symcache_config *config = &cache->config;
@@ -150,6 +160,7 @@ struct symcache *symcache_new(const struct symcache_config *config)
 	cache->config = *config;
 	if (!cache->config.debug_roots)
 		cache->config.debug_roots = default_debug_roots;
+	cache->max_open = max_open_files();
 	arena_init(&cache->arena, 0);
 	hash_map_init(&cache->identities);
 	file_places_init(&cache->places);
@@ -268,8 +279,8 @@ static void keep_module(struct symcache *cache, struct module *module)
 			mem_realloc(cache->modules, cache->capacity, sizeof(struct module *));
 	}
 	cache->modules[cache->n_modules++] = module;
-	if (is_open(module) && cache->n_mapped++ >= SYMCACHE_MAX_MAPPED_FILES)
-		module_drop_file(module);
+	if (is_open(module) && cache->n_open++ >= cache->max_open)
+		module_close_file(module);
 }
 
 /* A file that the record gave no build-id for may be known by the one that it has. */
@@ -473,6 +484,11 @@ struct error *symcache_check_urls(const char *urls)
 const struct build_id *module_get_symbols_id(const struct module *module)
 {
 	return &module->symbols_id;
+}
+
+struct symbol_file *module_get_symbols(const struct module *module)
+{
+	return module->symbols.file;
 }
 
 const char *module_failure(const struct module *module)

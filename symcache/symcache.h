@@ -158,6 +158,8 @@ struct error *symcache_tend_fetched(const char *store_path, uint64_t max_bytes,
 /* Whether that text names servers, see symcache_debuginfod; ERROR_USAGE. */
 struct error *symcache_check_urls(const char *urls) MUST_USE;
 /* Why the module has no symbols; NULL unless SYMBOL_FAILED. */
+/* After symcache_prepare: what names the module's addresses; NULL when there is none. Borrowed. */
+struct symbol_file *module_get_symbols(const struct module *module);
 const char *module_failure(const struct module *module);
 /* What the store knows its symbols by, once they were asked for: begins with the build-id. */
 const struct build_id *module_get_symbols_id(const struct module *module);

@@ -3,9 +3,12 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mem.h"
+#include "symcache/host_file.h"
 #include "symcache/path_open.h"
 
 static bool try_place(const struct vmlinux_query *query, const char *root,
@@ -14,28 +17,26 @@ static bool try_place(const struct vmlinux_query *query, const char *root,
 	CLEANUP(cleanup_fd) int fd = -1;
 	if (path_open(root, place->path, &fd) || !file_places_may_use(place, fd))
 		return false;
-	struct file_map map;
-	struct error *err = file_map_fd(fd, VMLINUX_MAX_BYTES, &map);
-	if (err) {
-		error_free(err);
+	struct stat st;
+	if (fstat(fd, &st) < 0)
 		return false;
-	}
 	struct elf_image image;
-	err = elf_image_init(&image, map.data, map.size);
+	struct error *err = elf_image_open(&image, fd);
 	if (err) {
 		error_free(err);
-		file_map_close(&map);
 		return false;
 	}
 	if (build_id_equal(&image.build_id, &query->build_id) &&
 	    elf_image_find_type(&image, SHT_SYMTAB)) {
-		*out = (struct vmlinux_source){
-			.map = map, .image = image, .fd = fd, .path = mem_copy_string(place->path)};
+		*out = (struct vmlinux_source){.image = image,
+					       .fd = fd,
+					       .path = mem_copy_string(place->path),
+					       .is_foreign =
+						       !host_file_is_trusted_owner(st.st_uid)};
 		fd = -1;
 		return true;
 	}
 	elf_image_fini(&image);
-	file_map_close(&map);
 	return false;
 }
 
@@ -96,6 +97,5 @@ void vmlinux_source_close(struct vmlinux_source *source)
 	close(source->fd);
 	mem_free(source->path);
 	elf_image_fini(&source->image);
-	file_map_close(&source->map);
 	*source = (struct vmlinux_source){0};
 }

@@ -13,11 +13,8 @@
 #include <stdint.h>
 
 #include "base/build_id.h"
-#include "base/file.h"
 #include "symcache/elf_image.h"
 #include "symcache/file_places.h"
-
-#define VMLINUX_MAX_BYTES ((size_t)16 << 30)
 
 struct vmlinux_query {
 	struct build_id build_id;
@@ -30,10 +27,10 @@ struct vmlinux_query {
 };
 
 struct vmlinux_source {
-	struct file_map map;
 	struct elf_image image;
 	int fd;
 	char *path;
+	bool is_foreign; /* of neither root nor this user: its build-id proves nothing */
 };
 
 /* Whether one was found; only then it is open. */

@@ -142,7 +142,7 @@ def check_bad(program, url, mode, want, seconds, failures):
     try:
         started = time.monotonic()
         name = "bad." + mode
-        done = fetch(name, url, program.stripped)
+        done = fetch(name, url, program.stripped, check=69 if want and mode != "huge" else 0)
         took = time.monotonic() - started
         assert took < seconds, "%.1f s" % took
         assert quality(name) == {program.id: "dynsym"}, quality(name)
@@ -191,7 +191,7 @@ def test_file_without_end_stops_at_the_size_that_files_may_have():
         import resource
         limit = 8 << 20
         done = run("symbols", "fetch", *cache("endless.cache"), "--debuginfod=" + rogue.url("endless"), program.stripped,
-                   check=0, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+                   check=69, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         assert "[W501]" in done.stderr, done.stderr
         assert not fetched("endless.cache"), fetched("endless.cache")
 
@@ -205,9 +205,9 @@ def test_one_good_server_among_bad_ones_is_enough():
         assert quality("mixed.cache") == {program.id: "dwarf"}
         assert len(rogue.asked("error")) == 1 and len(rogue.asked("late")) == 1
         # One says "not here", the other fails: that is no proof.
-        done = fetch("unproven", rogue.url("absent") + " " + rogue.url("error"), program.stripped)
+        done = fetch("unproven", rogue.url("absent") + " " + rogue.url("error"), program.stripped, check=69)
         assert fetched("unproven") == [], fetched("unproven")
-        assert "[W501]" in done.stderr
+        assert "[W501]" in done.stderr and "[E507, exit 69]" in done.stderr, done.stderr
 
 
 def make_programs(n, prefix):
@@ -221,7 +221,7 @@ def test_server_that_hangs_is_left_alone():
         for program in programs:
             program.give(rogue)
         started = time.monotonic()
-        done = fetch("many.cache", rogue.url("hang"), *[p.stripped for p in programs])
+        done = fetch("many.cache", rogue.url("hang"), *[p.stripped for p in programs], check=69)
         took = time.monotonic() - started
         assert 4 < took < 9, took
         assert len(rogue.asked("hang")) == 8, rogue.asked("hang")
@@ -401,7 +401,7 @@ def test_missing_library_is_said():
                               capture_output=True, text=True)
         if "unshare" in done.stderr or "mount:" in done.stderr:
             raise Skip("no mount namespace: " + done.stderr.strip())
-        assert done.returncode == 0 and "[W502]" in done.stderr and "libdebuginfod1" in done.stderr, done.stderr
+        assert done.returncode == 69 and "[W502]" in done.stderr and "libdebuginfod1" in done.stderr, done.stderr
         assert rogue.requests == [] and quality("nolibrary") == {program.id: "dynsym"}
 
 
@@ -468,7 +468,7 @@ def test_fetcher_holds_no_rights():
                 limits = open("/proc/%d/limits" % pid).read()
                 assert "Max core file size        0" in limits
             out, err = process.communicate(timeout=30)
-            assert process.returncode == 0, err
+            assert process.returncode == 69, err
         finally:
             end(process)
         assert not [p for p in houses + workers if os.path.exists("/proc/%d" % p)]
@@ -498,7 +498,7 @@ def test_killed_fetcher_costs_no_more_than_its_files():
                 out, err = process.communicate(timeout=30)
             finally:
                 end(process)
-            assert process.returncode == 0, err
+            assert process.returncode == 69, err
             assert quality("killed." + target) == {program.id: "dynsym"}
             assert fetched("killed." + target) == [], fetched("killed." + target)
             assert not workers_of(process)[0]

@@ -312,6 +312,38 @@ def test_a_command_s_threads_forks_and_exec_chains_have_their_names():
                         ["sh", "-c", "exec %s 1200" % out("burnt")], [out("burnt"), "1200"]) for argv in known), known
 
 
+SHORT_SOURCE = r"""
+#include <time.h>
+static long ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_nsec + t.tv_sec * 1000000000L;
+}
+int main(void)
+{
+	while (ns() < 3500000)
+		;
+	return 0;
+}
+"""
+
+
+def test_children_that_live_for_less_than_a_period_count_too():
+    """At 99 Hz a period is 10 ms; 400 children of 3.5 ms are 1.4 s of CPU."""
+    short = compile_c(SHORT_SOURCE, out("short"))
+    loop = ["sh", "-c", "i=0; while [ $i -lt 400 ]; do %s; i=$((i+1)); done" % short]
+    run("record", "-o", out("short.pb.gz"), "--labels", "comm", "--", *loop, check=0)
+    target = subprocess.Popen(["sh", "-c", "sleep 0.5; " + loop[2]], start_new_session=True)
+    run("record", "-p", str(target.pid), "-o", out("attached.pb.gz"), "--labels", "comm", check=0)
+    target.wait()
+    for name in ("short.pb.gz", "attached.pb.gz"):
+        profile = Profile(out(name))
+        cpu = profile.column("cpu")
+        seconds = sum(values[cpu] for _, values, labels in profile.samples if labels["comm"] == "short") / 1e9
+        assert 1.0 < seconds < 2.2, (name, seconds)
+
+
 def test_cpu_seconds_are_those_of_the_kernel():
     program = compile_c(FORKS_SOURCE, out("forks"))
     target = Workload(program, "3", "0.9")

@@ -3,14 +3,17 @@
 import re, subprocess
 from support import *
 
-page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/perfpipe.1")
+docs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
+page = os.path.join(docs, "perfpipe.1")
 GLOBAL = {"help", "quiet", "verbose", "color", "format", "no-progress"}
 
 
-def test_the_man_page_renders_without_warnings():
+def test_the_man_pages_render_without_warnings():
     need("mandoc")
-    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True)
-    assert done.returncode == 0 and not done.stdout, done.stdout
+    for name in ("perfpipe.1", "perfpipe.yaml.5", "perfpipe-labels.7"):
+        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", os.path.join(docs, name)],
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and not done.stdout, done.stdout
 
 
 def options_in_help(*words):
@@ -28,7 +31,7 @@ def options_in_section(title):
 
 
 def test_every_option_is_in_the_man_page_and_in_the_help():
-    listed = re.findall(r"^  (\w+) ", run("--help").stdout.decode().split("Commands:\n")[1], re.M)
+    listed = re.findall(r"^  ([\w-]+) ", run("--help").stdout.decode().split("Commands:\n")[1], re.M)
     for command in listed:
         if command == "help":
             continue

@@ -319,6 +319,28 @@ def test_a_seccomp_filter_is_told_from_missing_rights():  # FR-117
     assert checks["sampling"]["status"] == "fail" and "seccomp" in checks["sampling"]["text"], checks["sampling"]
 
 
+def test_root_with_few_capabilities_still_has_names():
+    """As in containers that drop all but a few: the builder cannot change its user then."""
+    need("setpriv")
+    cache = os.path.join(folder(), "cache")
+    run("record", "-F", "999", "-o", out("few.data"), "--", *burn_command(200000), check=0)
+    done = run("--bounding-set", "-setuid,-setgid", "--inh-caps", "-all", binary, "convert", out("few.data"), "-o", out("few.pb.gz"),
+               "--symbol-cache", cache, program="setpriv", check=0)
+    assert "builder" not in done.stderr, done.stderr
+    run("convert", out("few.data"), "-o", out("all.pb.gz"), "--no-symbol-cache", check=0)
+    assert Profile(out("few.pb.gz")).names() == Profile(out("all.pb.gz")).names()
+
+
+def test_a_limit_of_one_run_costs_no_names_in_the_next():
+    cache = os.path.join(folder(), "cache")
+    run("record", "-F", "999", "-o", out("limit.data"), "--", *burn_command(200000), check=0)
+    words = ["convert", out("limit.data"), "-o", out("limit.pb.gz"), "--symbol-cache", cache]
+    run(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    run(*words, check=0)
+    run("convert", out("limit.data"), "-o", out("all.pb.gz"), "--no-symbol-cache", check=0)
+    assert Profile(out("limit.pb.gz")).names() == Profile(out("all.pb.gz")).names()
+
+
 def test_paranoia_of_three_is_named():  # FR-117, Debian's own patch aside the file takes any number
     with setting("/proc/sys/kernel/perf_event_paranoid", 3):
         done = as_nobody("record", "-o", out("three.pb.gz"), "--", *burn_command(50000))

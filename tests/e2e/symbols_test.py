@@ -335,6 +335,67 @@ def test_what_is_asked_for_by_name_is_tried_again():
     agreement(shown(program, addresses, *cache("kept-again")), referee(program, addresses))
 
 
+def in_read_only_cache(folder, *words):
+    """The command in a mount namespace where the cache cannot be written."""
+    os.makedirs(folder, exist_ok=True)
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro,mode=755 none "$0" && exec "$@"', folder, binary,
+                           "symbols", *words], capture_output=True, text=True)
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        raise Skip("no mount namespace: " + done.stderr.strip())
+    return done
+
+
+def test_a_cache_that_cannot_be_written_costs_add_its_success_and_show_nothing():
+    need("unshare", "mount")
+    program = build("kept-not")
+    fresh(program, "kept-nowhere")
+    address = "%x" % text_addresses(program, 1)[0]
+    wanted = json.loads(run("symbols", "show", program, address, "--format", "json", *cache("kept-nowhere"), check=0).stdout)
+    done = in_read_only_cache(path("read-only"), "add", program, *cache("read-only"))
+    assert done.returncode == 73 and "[E621, exit 73]" in done.stderr, done.stderr
+    done = in_read_only_cache(path("read-only"), "show", program, address, "--format", "json", *cache("read-only"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["addresses"] == wanted["addresses"], done.stdout
+    # Nor is a folder needed at all.
+    env = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")}
+    done = run("symbols", "show", program, address, "--format", "json", env=env, check=0)
+    assert json.loads(done.stdout)["addresses"] == wanted["addresses"], done.stdout
+
+
+def test_words_that_look_like_build_ids_are_files_when_nothing_is_kept_of_them():
+    folder = path("hexadecimal")
+    os.makedirs(folder)
+    os.rename(build("hexadecimal-name"), folder + "/c4")
+    fresh(build("another"), "kept-hexadecimal")
+    done = run("symbols", "show", "c4", "1000", "--format", "json", *cache("kept-hexadecimal"), check=0, cwd=folder)
+    assert json.loads(done.stdout)["addresses"], done.stdout
+    done = run("symbols", "show", "c5", *cache("kept-hexadecimal"), check=66, cwd=folder)
+    assert "[E620, exit 66]" in done.stderr, done.stderr
+
+
+def test_a_damaged_file_is_told_by_its_id():
+    fresh(build("to-damage"), "kept-damaged")
+    (kept,) = stored("kept-damaged")
+    with open(kept, "r+b") as f:
+        f.seek(200)
+        f.write(b"\xff" * 64)
+    name = os.path.basename(kept)[:-len(".sym")]
+    done = run("symbols", "show", name, *cache("kept-damaged"), check=66)
+    assert "[E620, exit 66]" in done.stderr and "damaged" in done.stderr, done.stderr
+    assert not os.path.exists(kept)
+
+
+def test_what_an_action_would_ignore_is_refused():
+    program = build("named")
+    for words in (("ls", "--debug-root", there), ("gc", "--debuginfod=http://127.0.0.1:1"), ("add", program, "--max-size", "1G"),
+                  ("verify", "--to", "parca://localhost:1"), ("show", program, "--wait"),
+                  ("upload", program, "--to", "parca://localhost:1", *cache("c1")), ("ls", "--token-file", "x")):
+        done = run("symbols", *words, check=2)
+        assert "[E001, exit 2]" in done.stderr, (words, done.stderr)
+    for address in ("-1", "+1", " 1", "", "0x", "1g"):
+        assert "not an address" in run("symbols", "show", program, "--", address, check=2).stderr, address
+
+
 def test_a_file_of_the_current_folder_needs_no_slash():
     build("nearby")
     run("symbols", "add", "nearby", *cache("kept-nearby"), check=0, cwd=there)

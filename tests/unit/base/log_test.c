@@ -93,6 +93,33 @@ static void log_line_cuts_what_is_too_long_and_ends_the_line(void **state)
 	assert_string_equal(text + strlen(text) - 4, "...\n");
 }
 
+static void log_line_is_json_whatever_a_name_holds(void **state)
+{
+	(void)state;
+	log_set_format(LOG_FORMAT_JSON);
+	capture();
+	log_warn("ring full cpu=%d comm=\"%s\" last=%s", 3, "a \"b\\ \xff\xc3\xa9\n", "x");
+	assert_matches(captured(),
+		       "^[{]\"ts\":\"20[^\"]*Z\",\"level\":\"warn\",\"component\":\"test\","
+		       "\"msg\":\"ring full\",\"cpu\":\"3\","
+		       "\"comm\":\"a \\\\\"b\\\\\\\\ \\\\ufffd\xc3\xa9\\\\u000a\","
+		       "\"last\":\"x\"[}]\n$");
+	capture();
+	log_info("flag= lonely empty=\"\"");
+	assert_matches(captured(), "\"flag\":\"\",\"lonely\":\"\",\"empty\":\"\"[}]\n$");
+	log_set_format(LOG_FORMAT_AUTO);
+}
+
+static void log_line_is_text_for_people(void **state)
+{
+	(void)state;
+	log_set_format(LOG_FORMAT_TEXT);
+	capture();
+	log_error("ring \x1b refused cpu=%d", 3);
+	assert_matches(captured(), "^20[^ ]*Z ERROR test: ring \\\\x1b refused cpu=3\n$");
+	log_set_format(LOG_FORMAT_AUTO);
+}
+
 static void log_level_hides_what_is_below(void **state)
 {
 	(void)state;
@@ -174,6 +201,8 @@ int main(void)
 		cmocka_unit_test(log_line_may_be_an_event_or_keys_alone),
 		cmocka_unit_test(log_line_cannot_be_broken_by_a_name),
 		cmocka_unit_test(log_line_cuts_what_is_too_long_and_ends_the_line),
+		cmocka_unit_test(log_line_is_json_whatever_a_name_holds),
+		cmocka_unit_test(log_line_is_text_for_people),
 		cmocka_unit_test(log_level_hides_what_is_below),
 		cmocka_unit_test(log_line_under_the_journal_has_a_priority_and_no_time),
 		cmocka_unit_test(log_line_ignores_a_journal_that_is_not_its_own),

@@ -24,6 +24,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "symcache/builder_wire.h"
+#include "symcache/confinement.h"
 #include "symcache/symbol_file.h"
 #include "tests/support/elf_writer.h"
 #include "tests/support/temp_dir.h"
@@ -154,6 +156,65 @@ static void build_without_end_is_ended_at_its_deadline(void **state)
 	(void)state;
 	assert_fails(&(struct builder_config){.work = loop, .deadline_s = 1}, ERROR_LIMIT,
 		     "not done after 1 s");
+}
+
+/* What code that took over a worker can do: it never reads an answer, nor does it end. */
+static struct error *flood(const struct builder_job *job)
+{
+	static struct builder_worker_message wish = {.kind = BUILDER_MESSAGE_WISH,
+						     .code = BUILDER_WISH_DWO};
+	int socket = *(const int *)job->find_context;
+	signal(SIGALRM, SIG_IGN);
+	while (builder_wire_send(socket, &wish, sizeof(wish), NULL, 0, true))
+		;
+	for (volatile bool is_endless = true; is_endless;)
+		;
+	return NULL;
+}
+
+static void worker_that_reads_no_answers_is_ended(void **state)
+{
+	(void)state;
+	time_t began = time(NULL);
+	assert_fails(&(struct builder_config){.work = flood, .deadline_s = 60}, ERROR_BAD_DATA,
+		     "does not read its answers");
+	assert_true(time(NULL) - began < 30);
+}
+
+static struct error *ignore_limits(const struct builder_job *job)
+{
+	(void)job;
+	sigset_t all;
+	sigfillset(&all);
+	bool is_refused = signal(SIGALRM, SIG_IGN) == SIG_ERR &&
+			  signal(SIGXCPU, SIG_IGN) == SIG_ERR &&
+			  sigprocmask(SIG_BLOCK, &all, NULL) < 0;
+	for (volatile bool is_endless = is_refused; is_endless;)
+		;
+	return error_new(ERROR_BAD_DATA, "signals may be changed");
+}
+
+static void worker_may_not_ignore_its_limits(void **state)
+{
+	(void)state;
+	if (CONFINEMENT_IS_INSTRUMENTED)
+		skip();
+	assert_fails(&(struct builder_config){.work = ignore_limits, .deadline_s = 1}, ERROR_LIMIT,
+		     "not done after 1 s");
+}
+
+static struct error *be_killed(const struct builder_job *job)
+{
+	(void)job;
+	raise(SIGKILL);
+	return NULL;
+}
+
+/* As the OOM killer does, or a person: that says nothing of the file. */
+static void killed_worker_is_no_verdict(void **state)
+{
+	(void)state;
+	assert_fails(&(struct builder_config){.work = be_killed}, ERROR_UNAVAILABLE, "killed");
 }
 
 static struct error *allocate(const struct builder_job *job)
@@ -430,6 +491,9 @@ int main(void)
 		cmocka_unit_test(builder_makes_a_symbol_file),
 		cmocka_unit_test(crash_costs_one_build_and_is_told),
 		cmocka_unit_test(build_without_end_is_ended_at_its_deadline),
+		cmocka_unit_test(worker_that_reads_no_answers_is_ended),
+		cmocka_unit_test(worker_may_not_ignore_its_limits),
+		cmocka_unit_test(killed_worker_is_no_verdict),
 		cmocka_unit_test(memory_beyond_the_limit_ends_the_build),
 		cmocka_unit_test(worker_opens_starts_signals_and_executes_nothing),
 		cmocka_unit_test(what_a_worker_says_is_made_printable),

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -56,6 +58,45 @@ static void content_id_tells_size_and_every_byte_of_small_files_apart(void **sta
 	}
 }
 
+/* The same over a file, at an offset, whatever the steps of reading. */
+static void content_id_of_an_open_file_is_that_of_its_bytes(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {0, 1, 7, 8, 4097, 256 << 10, (256 << 10) + 3, LARGE_BYTES};
+	uint8_t *bytes = malloc(LARGE_BYTES + 5);
+	for (size_t i = 0; i < LARGE_BYTES + 5; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 251);
+	int fd = memfd_create("content", MFD_CLOEXEC);
+	assert_int_equal(write(fd, bytes, LARGE_BYTES + 5), LARGE_BYTES + 5);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct build_id id, wanted = content_id_of_file(bytes + 5, sizes[i]);
+		assert_null(content_id_of_fd(fd, 5, sizes[i], &id));
+		assert_true(build_id_equal(&id, &wanted));
+	}
+	/* One byte more than there is: it was cut. */
+	struct build_id id;
+	struct error *err = content_id_of_fd(fd, 5, LARGE_BYTES + 1, &id);
+	assert_non_null(err);
+	assert_int_equal(error_get_code(err), ERROR_BAD_DATA);
+	error_free(err);
+	close(fd);
+	free(bytes);
+}
+
+/* Rebuilt in place: two words of five megabytes are others. */
+static void content_id_sees_every_byte_up_to_the_bound(void **state)
+{
+	(void)state;
+	uint8_t *a = calloc(LARGE_BYTES, 1), *b = calloc(LARGE_BYTES, 1);
+	for (size_t at = 70001; at < LARGE_BYTES; at += 99991) {
+		b[at] = 1;
+		assert_differ(a, LARGE_BYTES, b, LARGE_BYTES);
+		b[at] = 0;
+	}
+	free(a);
+	free(b);
+}
+
 static void content_id_of_large_file_sees_head_tail_and_pages_between(void **state)
 {
 	(void)state;
@@ -81,6 +122,8 @@ int main(void)
 		cmocka_unit_test(content_id_of_equal_files_is_equal_and_marked),
 		cmocka_unit_test(content_id_is_the_documented_one),
 		cmocka_unit_test(content_id_tells_size_and_every_byte_of_small_files_apart),
+		cmocka_unit_test(content_id_of_an_open_file_is_that_of_its_bytes),
+		cmocka_unit_test(content_id_sees_every_byte_up_to_the_bound),
 		cmocka_unit_test(content_id_of_large_file_sees_head_tail_and_pages_between),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

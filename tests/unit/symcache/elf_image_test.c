@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -200,6 +202,108 @@ static void elf_image_survives_being_cut_anywhere(void **state)
 	elf_writer_fini(&writer);
 }
 
+static void begin_named(struct elf_writer *writer)
+{
+	elf_writer_init(writer, true, false, EM_X86_64);
+	elf_writer_segment(writer, PT_LOAD, PF_R | PF_X, 0, 0x1000, 0);
+	elf_writer_note(writer, ".note.gnu.build-id", "GNU", NT_GNU_BUILD_ID, id_bytes, 20);
+	elf_writer_symbol(writer, false, "f", 0x1000, 4, STB_GLOBAL, STT_FUNC, 1);
+}
+
+static int save(const uint8_t *bytes, size_t n)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n), (ssize_t)n);
+	return fd;
+}
+
+/* Read through a descriptor, a file says what it says in memory, wherever it is cut. */
+static void elf_image_of_a_descriptor_is_that_of_its_bytes(void **state)
+{
+	(void)state;
+	struct elf_writer writer;
+	begin_named(&writer);
+	size_t n;
+	const uint8_t *bytes = elf_writer_finish(&writer, &n);
+	for (size_t cut = 0; cut <= n; cut++) {
+		struct elf_image in_memory, image;
+		int fd = save(bytes, cut);
+		struct error *wanted = elf_image_init(&in_memory, bytes, cut);
+		struct error *err = elf_image_open(&image, fd);
+		assert_int_equal(!wanted, !err);
+		if (err) {
+			assert_string_equal(error_text(err), error_text(wanted));
+		} else {
+			assert_int_equal(image.n_segments, in_memory.n_segments);
+			assert_int_equal(image.n_sections, in_memory.n_sections);
+			assert_memory_equal(&image.build_id, &in_memory.build_id,
+					    sizeof(image.build_id));
+			assert_int_equal(!elf_image_find(&image, ".symtab"),
+					 !elf_image_find(&in_memory, ".symtab"));
+			elf_image_fini(&image);
+			elf_image_fini(&in_memory);
+		}
+		error_free(err);
+		error_free(wanted);
+		close(fd);
+	}
+	elf_writer_fini(&writer);
+}
+
+/* As its owner may do at any time: what is behind the cut is not there any more. */
+static void elf_image_of_a_descriptor_may_be_cut_while_it_is_read(void **state)
+{
+	(void)state;
+	struct elf_writer writer;
+	struct elf_image image;
+	begin_named(&writer);
+	size_t n;
+	const uint8_t *bytes = elf_writer_finish(&writer, &n);
+	int fd = save(bytes, n);
+	assert_null(elf_image_open(&image, fd));
+	const struct elf_section *table = elf_image_find_type(&image, SHT_SYMTAB);
+	assert_non_null(table);
+	struct cursor c = elf_image_section(&image, table);
+	assert_int_equal(cursor_left(&c), table->size);
+	assert_memory_equal(c.next, bytes + table->file_offset, table->size);
+	elf_image_trim(&image);
+	assert_int_equal(ftruncate(fd, (off_t)table->file_offset + 5), 0);
+	c = elf_image_section(&image, table);
+	assert_int_equal(cursor_left(&c), 5);
+	elf_image_trim(&image);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	c = elf_image_section(&image, table);
+	assert_int_equal(cursor_left(&c), 0);
+	assert_null(elf_image_find(&image, ".symtab"));
+	elf_image_fini(&image);
+	close(fd);
+	elf_writer_fini(&writer);
+}
+
+/* Headers that claim more than may be held. */
+static void elf_image_of_a_descriptor_reads_within_its_cap(void **state)
+{
+	(void)state;
+	struct elf_writer writer;
+	struct elf_image image;
+	begin_named(&writer);
+	size_t n;
+	const uint8_t *bytes = elf_writer_finish(&writer, &n);
+	int fd = save(bytes, n);
+	assert_int_equal(ftruncate(fd, (off_t)1 << 32), 0);
+	assert_null(elf_image_open(&image, fd));
+	struct elf_section section = {.file_offset = 0, .size = UINT64_C(1) << 32};
+	struct cursor c = elf_image_section(&image, &section);
+	assert_int_equal(cursor_left(&c), 0);
+	section.size = 64;
+	c = elf_image_section(&image, &section);
+	assert_int_equal(cursor_left(&c), 64);
+	elf_image_fini(&image);
+	close(fd);
+	elf_writer_fini(&writer);
+}
+
 static void elf_image_refuses_what_is_not_elf(void **state)
 {
 	(void)state;
@@ -244,6 +348,9 @@ int main(void)
 		cmocka_unit_test(elf_image_prefers_gnu_build_id_to_note_of_go),
 		cmocka_unit_test(elf_image_reads_counts_from_section_0),
 		cmocka_unit_test(elf_image_survives_being_cut_anywhere),
+		cmocka_unit_test(elf_image_of_a_descriptor_is_that_of_its_bytes),
+		cmocka_unit_test(elf_image_of_a_descriptor_may_be_cut_while_it_is_read),
+		cmocka_unit_test(elf_image_of_a_descriptor_reads_within_its_cap),
 		cmocka_unit_test(elf_image_refuses_what_is_not_elf),
 		cmocka_unit_test(elf_image_gives_no_bytes_for_section_past_the_end),
 	};

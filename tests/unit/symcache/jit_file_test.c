@@ -4,13 +4,17 @@
  * sampled; its map lies in the real /tmp, under its own pid.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -143,6 +147,79 @@ static void jit_file_of_another_user_is_refused(void **state)
 	check_map(f, JIT_FILE_OK);
 }
 
+/* A child of another user, which waits. With mounted, that file is bound on its map's name. */
+static pid_t start_process(const char *mounted)
+{
+	int pipe_fds[2];
+	char ready = 0;
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char map[64];
+		snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
+		write_file(map, "100 10 name\n");
+		bool is_ok = chown(map, OTHER_USER, OTHER_USER) == 0;
+		if (mounted)
+			is_ok = is_ok && unshare(CLONE_NEWNS) == 0 &&
+				mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+				mount(mounted, map, NULL, MS_BIND, NULL) == 0;
+		is_ok = is_ok && setresgid(OTHER_USER, OTHER_USER, OTHER_USER) == 0 &&
+			setresuid(OTHER_USER, OTHER_USER, OTHER_USER) == 0;
+		ready = is_ok;
+		(void)!write(pipe_fds[1], &ready, 1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(pipe_fds[0], &ready, 1), 1);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	if (ready)
+		return pid;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return -1;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Root would read for a process what that may not read itself. */
+static void jit_file_of_root_is_none_of_a_user_s_process(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid = geteuid() == 0 ? start_process(NULL) : -1;
+	if (pid < 0)
+		skip();
+	f->process.pid = pid;
+	snprintf(f->map, sizeof(f->map), "/tmp/perf-%d.map", (int)pid);
+	check_map(f, JIT_FILE_OK);
+	assert_int_equal(chown(f->map, 0, 0), 0);
+	check_map(f, JIT_FILE_FOREIGN);
+	end_process(pid);
+}
+
+static void jit_file_that_is_mounted_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	const char *secret = temp_dir_path(&f->dir, "secret");
+	write_file(secret, "100 10 secret\n");
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(secret, OTHER_USER, OTHER_USER), 0);
+	pid_t pid = start_process(secret);
+	if (pid < 0)
+		skip();
+	f->process.pid = pid;
+	snprintf(f->map, sizeof(f->map), "/tmp/perf-%d.map", (int)pid);
+	check_map(f, JIT_FILE_MOUNTED);
+	assert_int_equal(chown(secret, 0, 0), 0);
+	check_map(f, JIT_FILE_FOREIGN);
+	end_process(pid);
+}
+
 static void jit_file_size_is_bounded(void **state)
 {
 	struct fixture *f = *state;
@@ -268,6 +345,8 @@ int main(void)
 		CASE(jit_file_must_be_regular),
 		CASE(jit_file_others_may_write_to_is_refused),
 		CASE(jit_file_of_another_user_is_refused),
+		CASE(jit_file_of_root_is_none_of_a_user_s_process),
+		CASE(jit_file_that_is_mounted_is_refused),
 		CASE(jit_file_size_is_bounded),
 		CASE(jit_file_older_than_the_process_is_refused),
 		CASE(jit_file_of_who_has_the_pid_since_is_not_taken),

@@ -2,6 +2,7 @@
 /* Identity of modules, as seen through the door. */
 #include <elf.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -25,6 +27,7 @@
 #include "tests/support/temp_dir.h"
 
 static const uint8_t id_old[20] = {1, 1, 1, 1};
+#define ID_REST "00000000000000000000000000000000"
 static const uint8_t id_new[20] = {2, 2, 2, 2};
 
 struct fixture {
@@ -63,6 +66,12 @@ static void end(struct fixture *f)
 {
 	symcache_free(f->cache);
 	temp_dir_fini(&f->dir);
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static void set_inode(struct module_query *query, const char *path)
@@ -213,6 +222,176 @@ static void module_with_a_foreign_file_s_build_id_is_one_by_itself(void **state)
 	assert_ptr_equal(ask(&f, copy), module);
 	assert_ptr_equal(ask(&f, twin), module);
 	assert_ptr_equal(ask(&f, forged), first);
+	end(&f);
+}
+
+/* The symbols of a file under a cache of its own, asked for through the process that maps it. */
+static struct build_id symbols_id_of(struct fixture *f, const char *name)
+{
+	const char *const roots[] = {temp_dir_path(&f->dir, "debug/none"), NULL};
+	char root[PATH_MAX];
+	snprintf(root, sizeof(root), "%.*s", (int)(strrchr(roots[0], '/') - roots[0]), roots[0]);
+	const char *const debug_roots[] = {root, NULL};
+	struct symcache *cache = symcache_new(
+		&(struct symcache_config){.is_live = true,
+					  .debug_roots = debug_roots,
+					  .cache_path = temp_dir_path(&f->dir, "c/s")});
+	struct module *module = symcache_module(cache, &f->query);
+	struct symbol_result result;
+	assert_int_equal(module_get_state(module), MODULE_OK);
+	symcache_resolve(cache, module, 0x1004, &result);
+	if (name) {
+		assert_int_equal(result.reason, SYMBOL_FOUND);
+		assert_string_equal(result.frames[0].name, name);
+	}
+	struct build_id id = *module_get_symbols_id(module);
+	symcache_free(cache);
+	return id;
+}
+
+static void save_stripped(const char *path)
+{
+	struct elf_writer writer;
+	elf_writer_init(&writer, true, false, EM_X86_64);
+	elf_writer_text(&writer, 0x1000, 0x100);
+	elf_writer_segment(&writer, PT_LOAD, PF_R | PF_X, 0, 0, 0x2000);
+	elf_writer_note(&writer, ".note.gnu.build-id", "GNU", NT_GNU_BUILD_ID, id_old, 20);
+	elf_writer_save(&writer, path);
+	elf_writer_fini(&writer);
+}
+
+/*
+ * A child in a mount namespace of its own, as a container's root has one, with a tmpfs at folder:
+ * put_files fills it. Then it maps what is at path and waits. -1: not possible here.
+ */
+static pid_t start_container(const char *folder, const char *path, void (*put_files)(const char *),
+			     uint64_t range_out[2])
+{
+	int pipe_fds[2];
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		bool is_ready = unshare(CLONE_NEWNS) == 0 &&
+				mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+				mount("none", folder, "tmpfs", 0, NULL) == 0;
+		if (!is_ready)
+			_exit(1);
+		put_files(folder);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		uint64_t start =
+			(uintptr_t)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		(void)!write(pipe_fds[1], &start, sizeof(start));
+		pause();
+		_exit(0);
+	}
+	close(pipe_fds[1]);
+	ssize_t n = read(pipe_fds[0], &range_out[0], sizeof(range_out[0]));
+	close(pipe_fds[0]);
+	range_out[1] = range_out[0] + 4096;
+	if (n == sizeof(range_out[0]))
+		return pid;
+	waitpid(pid, NULL, 0);
+	return -1;
+}
+
+static void ask_through(struct fixture *f, pid_t pid, const uint64_t range[2])
+{
+	f->query.pid = pid;
+	f->query.map_start = range[0];
+	f->query.map_end = range[1];
+	f->query.has_inode = false;
+}
+
+static void put_forged_binary(const char *folder)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/app", folder);
+	save_binary(path, id_old, "forged_function");
+}
+
+/* Root's, with the build-id of a program of this host, at its path: in another mount namespace. */
+static void binary_of_another_mount_namespace_is_kept_by_its_content(void **state)
+{
+	(void)state;
+	struct fixture f;
+	uint64_t range[2];
+	begin(&f, &(struct symcache_config){0});
+	save_binary(f.path, id_old, "honest_function");
+	char folder[PATH_MAX];
+	snprintf(folder, sizeof(folder), "%s/bin", f.dir.path);
+	pid_t pid = start_container(folder, f.path, put_forged_binary, range);
+	if (pid < 0) {
+		end(&f);
+		skip();
+	}
+	ask_through(&f, pid, range);
+	struct build_id forged = symbols_id_of(&f, "forged_function");
+	stop(pid);
+	f.query.pid = 0;
+	set_inode(&f.query, f.path);
+	struct build_id honest = symbols_id_of(&f, "honest_function");
+	assert_int_equal(forged.size, honest.size + 8);
+	end(&f);
+}
+
+static void put_forged_debug_file(const char *folder)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/.build-id", folder);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/.build-id/01", folder);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/.build-id/01/010101" ID_REST ".debug", folder);
+	save_binary(path, id_old, "forged_function");
+}
+
+/* This host's program, in a mount namespace where something else is at the debug root. */
+static void debug_file_of_another_mount_namespace_is_not_that_of_this_host_s_program(void **state)
+{
+	(void)state;
+	struct fixture f;
+	uint64_t range[2];
+	begin(&f, &(struct symcache_config){0});
+	save_stripped(f.path);
+	char folder[PATH_MAX];
+	snprintf(folder, sizeof(folder), "%s",
+		 temp_dir_path(&f.dir, "debug/.build-id/01/010101" ID_REST ".debug"));
+	save_binary(folder, id_old, "honest_function");
+	snprintf(folder, sizeof(folder), "%s/debug", f.dir.path);
+	pid_t pid = start_container(folder, f.path, put_forged_debug_file, range);
+	if (pid < 0) {
+		end(&f);
+		skip();
+	}
+	ask_through(&f, pid, range);
+	struct build_id through = symbols_id_of(&f, "honest_function");
+	stop(pid);
+	f.query.pid = 0;
+	set_inode(&f.query, f.path);
+	struct build_id honest = symbols_id_of(&f, "honest_function");
+	assert_true(build_id_equal(&through, &honest));
+	end(&f);
+}
+
+/* Whose it is counts for a debug file too. */
+static void debug_file_of_a_stranger_is_kept_by_its_content(void **state)
+{
+	(void)state;
+	enum { STRANGER = 61234 };
+	struct fixture f;
+	if (geteuid() != 0)
+		skip();
+	begin(&f, &(struct symcache_config){0});
+	save_stripped(f.path);
+	set_inode(&f.query, f.path);
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s",
+		 temp_dir_path(&f.dir, "debug/.build-id/01/010101" ID_REST ".debug"));
+	save_binary(path, id_old, "some_function");
+	struct build_id of_root = symbols_id_of(&f, "some_function");
+	assert_int_equal(chown(path, STRANGER, STRANGER), 0);
+	struct build_id of_stranger = symbols_id_of(&f, "some_function");
+	assert_int_equal(of_stranger.size, of_root.size + 8);
 	end(&f);
 }
 
@@ -443,12 +622,6 @@ static pid_t start_mapper(const char *path, uint64_t range_out[2])
 	return pid;
 }
 
-static void stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 static void live_module_is_read_from_the_process_when_its_path_was_replaced(void **state)
 {
 	(void)state;
@@ -546,6 +719,10 @@ int main(void)
 		cmocka_unit_test(path_alone_is_believed_only_on_request),
 		cmocka_unit_test(padded_build_id_names_the_same_module),
 		cmocka_unit_test(module_with_a_foreign_file_s_build_id_is_one_by_itself),
+		cmocka_unit_test(binary_of_another_mount_namespace_is_kept_by_its_content),
+		cmocka_unit_test(
+			debug_file_of_another_mount_namespace_is_not_that_of_this_host_s_program),
+		cmocka_unit_test(debug_file_of_a_stranger_is_kept_by_its_content),
 		cmocka_unit_test(module_without_build_id_gets_hash_of_its_content),
 		cmocka_unit_test(same_query_gives_same_module_and_files_that_miss_are_told),
 		cmocka_unit_test(deleted_suffix_is_not_part_of_the_path),

@@ -62,10 +62,42 @@ static bool gives(const struct fixture *f, enum builder_wish_kind kind, const ch
 					  .id = build_id_make(id_bytes, sizeof(id_bytes)),
 					  .folder = folder,
 					  .name = name};
-	int fd = side_file_open(&f->places, &wish);
+	bool is_foreign;
+	int fd = side_file_open(&f->places, &wish, &is_foreign);
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
+}
+
+static bool gives_foreign(const struct fixture *f)
+{
+	const struct builder_wish wish = {
+		.kind = BUILDER_WISH_DWO, .folder = "", .name = "/nonexistent/unit.dwo"};
+	bool is_foreign;
+	int fd = side_file_open(&f->places, &wish, &is_foreign);
+	assert_true(fd >= 0);
+	close(fd);
+	return is_foreign;
+}
+
+static void side_file_is_told_from_one_that_is_anybody_s(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	const char *path = save(&f, "bin/unit.dwo", ".debug_info.dwo");
+	assert_false(gives_foreign(&f));
+	/* In another root there may be several of that content. */
+	f.places.is_target_elsewhere = true;
+	assert_true(gives_foreign(&f));
+	f.places.is_target_elsewhere = false;
+	if (geteuid() == 0) {
+		/* Symbols of a stranger's binary are kept by his name. */
+		f.places.owner = 12345;
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_false(gives_foreign(&f));
+	}
+	end(&f);
 }
 
 static void split_unit_is_found_by_its_names(void **state)
@@ -133,6 +165,7 @@ static void private_file_of_somebody_else_is_not_given(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(side_file_is_told_from_one_that_is_anybody_s),
 		cmocka_unit_test(split_unit_is_found_by_its_names),
 		cmocka_unit_test(files_of_another_kind_are_not_given),
 		cmocka_unit_test(package_and_alternate_are_found_in_their_places),
