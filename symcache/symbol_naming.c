@@ -21,7 +21,8 @@ static const char *text_of(const struct naming *naming, uint32_t string)
 	return intern_text(&naming->model->strings, string);
 }
 
-static uint32_t find_symbol(const struct naming *naming, uint64_t svma)
+/* The symbol that covers svma, NULL = none. */
+static const struct symbol_range *find_symbol_range(const struct naming *naming, uint64_t svma)
 {
 	const struct symbol_model *model = naming->model;
 	size_t low = naming->n_dwarf;
@@ -34,14 +35,50 @@ static uint32_t find_symbol(const struct naming *naming, uint64_t svma)
 	}
 	const struct symbol_range *range = &model->ranges.items[low];
 	if (low == model->ranges.n || range->start > svma || range->rank == SYMBOL_RANK_PLT)
-		return 0;
+		return NULL;
+	return range;
+}
+
+static uint32_t name_of(const struct naming *naming, const struct symbol_range *range)
+{
+	const struct symbol_model *model = naming->model;
 	return model->functions.items[model->chains.items[range->chain].function].linkage_name;
+}
+
+static uint32_t find_symbol(const struct naming *naming, uint64_t svma)
+{
+	const struct symbol_range *range = find_symbol_range(naming, svma);
+	return range ? name_of(naming, range) : 0;
 }
 
 /* The part of a function that is seldom run lies elsewhere under a name of its own. */
 static bool is_cold(const struct naming *naming, uint32_t string)
 {
 	return strstr(text_of(naming, string), ".cold");
+}
+
+/* Names of clones, "foo.isra.0", are of no use to other copies; ".text" alone would be a name. */
+static bool is_clone(const char *name)
+{
+	return *name && strchr(name + 1, '.');
+}
+
+static bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
+}
+
+/*
+ * A label that a C function was given, as __GI_abort, is one of several symbols of its code: the
+ * symbol table's order chooses between them, and puts those that others can see first. 0 = none
+ * that begins there.
+ */
+static uint32_t find_better(const struct naming *naming, uint64_t start, uint32_t label)
+{
+	const struct symbol_range *range =
+		is_mangled(text_of(naming, label)) ? NULL : find_symbol_range(naming, start);
+	uint32_t symbol = range && range->start == start ? name_of(naming, range) : 0;
+	return symbol != label && !is_clone(text_of(naming, symbol)) ? symbol : 0;
 }
 
 static uint32_t root_of(const struct symbol_model *model, uint32_t chain)
@@ -60,19 +97,18 @@ static void find_names(struct naming *naming)
 		const struct symbol_function *function =
 			&model->functions.items[model->chains.items[root].function];
 		uint32_t *name = &naming->of_root[root];
-		if (function->linkage_name || (*name && !is_cold(naming, *name)))
+		if (function->linkage_name) {
+			if (!*name)
+				*name = find_better(naming, range->start, function->linkage_name);
+			continue;
+		}
+		if (*name && !is_cold(naming, *name))
 			continue;
 		uint32_t symbol = find_symbol(naming, range->start);
 		/* The plain name itself is an answer too: it stands above that of a cold part. */
 		if (symbol && (!*name || !is_cold(naming, symbol)))
 			*name = symbol;
 	}
-}
-
-/* Names of clones, "foo.isra.0", are of no use to other copies; ".text" alone would be a name. */
-static bool is_clone(const char *name)
-{
-	return *name && strchr(name + 1, '.');
 }
 
 /*

@@ -4,7 +4,8 @@
  * knows what they are linked as: "(anonymous namespace)::work" is more than "work", and malloc is
  * what people know __libc_malloc by. So a function without linkage name takes that of the symbol
  * that covers it; and where it is one name for all its copies, inlined ones take it too. A clone's
- * name (foo.part.0) stays with the clone.
+ * name (foo.part.0) stays with the clone. A linkage name that is no mangled one, as __GI_abort,
+ * gives way to the symbol that begins where the function does.
  */
 #pragma once
 

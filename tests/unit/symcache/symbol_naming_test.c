@@ -128,6 +128,33 @@ static void name_of_a_clone_stays_with_the_clone(void **state)
 	end(&f);
 }
 
+/* glibc's hidden aliases: the label that DWARF has is not what others call the function. */
+static void label_of_a_c_function_gives_way_to_the_symbol_of_its_code(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	uint32_t abort_chain = chain(&f, "__GI_abort", "abort", SYMBOL_CHAIN_NONE);
+	range(&f, 0x1000, 0x1010, abort_chain, SYMBOL_RANK_DWARF);
+	/* Its cold part, and what begins within another symbol, stay what they are. */
+	range(&f, 0x2000, 0x2010, abort_chain, SYMBOL_RANK_DWARF);
+	range(&f, 0x3004, 0x3008, chain(&f, "label", "part", SYMBOL_CHAIN_NONE), SYMBOL_RANK_DWARF);
+	range(&f, 0x4000, 0x4010, chain(&f, "_Z4workv", "work", SYMBOL_CHAIN_NONE),
+	      SYMBOL_RANK_DWARF);
+	range(&f, 0x5000, 0x5010, chain(&f, "alone", "lone", SYMBOL_CHAIN_NONE), SYMBOL_RANK_DWARF);
+	symbol(&f, 0x1000, 0x1010, "abort", SYMBOL_RANK_SYMTAB);
+	symbol(&f, 0x2000, 0x2010, "__GI_abort.cold", SYMBOL_RANK_SYMTAB);
+	symbol(&f, 0x3000, 0x3010, "whole", SYMBOL_RANK_SYMTAB);
+	symbol(&f, 0x4000, 0x4010, "twin", SYMBOL_RANK_SYMTAB);
+	finish(&f);
+	assert_names(&f, 0x1000, "abort");
+	assert_names(&f, 0x2000, "abort");
+	assert_names(&f, 0x3004, "label");
+	assert_names(&f, 0x4000, "_Z4workv");
+	assert_names(&f, 0x5000, "alone");
+	end(&f);
+}
+
 static void cold_part_does_not_name_its_function(void **state)
 {
 	(void)state;
@@ -186,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(function_without_linkage_name_takes_that_of_its_symbol),
 		cmocka_unit_test(name_of_a_clone_stays_with_the_clone),
+		cmocka_unit_test(label_of_a_c_function_gives_way_to_the_symbol_of_its_code),
 		cmocka_unit_test(cold_part_does_not_name_its_function),
 		cmocka_unit_test(cold_part_of_a_c_function_does_not_name_it),
 		cmocka_unit_test(name_of_a_folded_function_stays_with_the_code),
