@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-	STACK_GROWTH_FIRST_BYTES = 16 << 10,
+	STACK_GROWTH_FIRST_BYTES = 32 << 10,
 	STACK_GROWTH_INTERVAL_MS = 1000,
 	STACK_GROWTH_LEAST_STACKS = 50, /* fewer say nothing */
 	STACK_GROWTH_SHORT_SHARE = 50,	/* one in so many may be too short */
