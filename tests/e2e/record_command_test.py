@@ -143,7 +143,9 @@ def test_every_program_that_starts_is_listed():
         assert sorted(line) == ["argv", "cgroup", "comm", "exe", "pid", "source", "time_ns"]
         assert line["source"] in ("record", "proc", "none")
     known = [line["argv"] for line in started if line["source"] != "none"]
-    assert len(known) >= 8 and all(argv[:2] == ["/bin/true", "word"] for argv in known), known
+    # Without the tracepoint argv is read from /proc, if that is in time.
+    least = 8 if os.path.exists("/sys/kernel/tracing/events/sched") else 1
+    assert len(known) >= least and all(argv[:2] == ["/bin/true", "word"] for argv in known), known
 
 
 def test_targets_that_are_missing_exit_66():
