@@ -38,8 +38,9 @@ def check(data, wanted, events):
     leader = re.match(r"\{([a-z-]+)", events).group(1)
     members = re.match(r"\{(.*)\}", events).group(1).split(",")[1:]
     assert columns[leader + "-samples"] == wanted[leader][0], (events, columns, wanted)
-    # A clock fires when its period is over; what it has moved meanwhile is a little more.
-    assert 0.9 * wanted[leader][1] <= columns[leader] <= 1.1 * wanted[leader][1], (events, columns, wanted)
+    # A clock fires when its period is over; what it has moved meanwhile, which perf tells, is more on a busy host.
+    period = columns[leader] / columns[leader + "-samples"]
+    assert abs(period - 1e9 / 999) < 1e6 / 999, (events, columns, wanted)
     for member in members:
         assert columns.get(member + "-samples", 0) == 0, (events, columns)
         assert columns.get(member, 0) == wanted.get(member, (0, 0))[1], (events, columns, wanted)

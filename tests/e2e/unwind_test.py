@@ -2,6 +2,7 @@
 """Callers of code without frame pointers: by copied stacks, live and out of perf.data, the same as frame pointers find
 in the same program built with them; and what is said where a stack could not be unwound to its start."""
 from support_unwind import *
+from support_corpus import CORPUS
 
 there = folder()
 try:
@@ -95,9 +96,7 @@ def test_perf_script_unwinds_our_file_to_the_same_frames():
 
 def test_file_of_the_corpus_is_as_perf_script_shows_it():
     find_perf()
-    path = "/work/shared/corpus/live/x86_64-perf6.1-dwarf.data"
-    corpus = os.environ.get("PERFPIPE_CORPUS")
-    path = os.path.join(corpus, "live", os.path.basename(path)) if corpus else path
+    path = os.path.join(CORPUS, "live", "x86_64-perf6.1-dwarf.data")
     if not os.path.exists(path):
         raise Skip("no corpus")
     check_against_perf(path, 10, 1)
