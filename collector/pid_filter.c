@@ -48,12 +48,20 @@ static bool is_wanted(struct pid_filter *filter, const struct perf_record *recor
 	switch (record->type) {
 	case PERF_RECORD_FORK:
 		return take_fork(filter, c);
-	case PERF_RECORD_SAMPLE:
+	case PERF_RECORD_SAMPLE: {
 		cursor_seek(&c, filter->sample_pid_at);
-		/* fallthrough */
+		uint32_t pid = cursor_u32(&c);
+		/* What it does before is ours. */
+		return cursor_is_ok(&c) && pid != filter->not_started && has(filter, pid);
+	}
+	case PERF_RECORD_COMM: {
+		uint32_t pid = cursor_u32(&c);
+		if (pid == filter->not_started && record->misc & PERF_RECORD_MISC_COMM_EXEC)
+			filter->not_started = 0;
+		return cursor_is_ok(&c) && has(filter, pid);
+	}
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-	case PERF_RECORD_COMM:
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_NAMESPACES:
 	case PERF_RECORD_PERFPIPE_EXEC: {

@@ -13,6 +13,7 @@
 
 struct pid_filter {
 	struct hash_map pids;
+	uint32_t not_started;	/* a command that has to exec before its samples count; 0 = none */
 	uint16_t sample_pid_at; /* in a sample record */
 	perf_record_sink_fn sink;
 	void *context;

@@ -538,6 +538,8 @@ static bool sample_whole_cpus(struct session *session)
 	session->filter.sample_pid_at = session->layout.tid_from_start;
 	for (size_t i = 0; i < session->n_pids; i++)
 		pid_filter_add(&session->filter, (uint32_t)session->pids[i]);
+	if (session->scope == COLLECTOR_COMMAND)
+		session->filter.not_started = (uint32_t)session->child.pid;
 	return true;
 }
 
@@ -755,7 +757,9 @@ static struct error *build(struct session *session, const struct collector_live_
 	if (!err)
 		err = set_events(session, options);
 	if (!err)
-		err = error_number(cpu_set_read_online(&session->cpus), 116);
+		err = cpu_set_read_online(&session->cpus);
+	if (err && error_get_code(err) == ERROR_NO_ENTRY && !error_get_number(err))
+		return error_number(err, 116);
 	if (!err)
 		err = set_target(session, options);
 	if (err)
