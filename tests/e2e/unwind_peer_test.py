@@ -20,14 +20,16 @@ EQUAL_MIN = 0.999
 ENDED_MIN = 0.95
 
 
-def compare(path, least_frames=500):
-    """The totals that dwfl_unwind prints; fails unless the frames are the same."""
+def compare(path, least_frames=500, beyond=0):
+    """The totals that dwfl_unwind prints; fails unless the frames are the same. beyond: share of frames that only the peer
+    has, such as return addresses in no mapping."""
     done = subprocess.run([peer, path, "20"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("totals "))
     totals = {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", line)}
     assert totals["peer_frames"] >= least_frames, line
-    assert totals["equal"] >= EQUAL_MIN * totals["peer_frames"], done.stdout
+    n_beyond = min(totals["missing"], beyond * totals["peer_frames"])
+    assert totals["equal"] >= EQUAL_MIN * (totals["peer_frames"] - n_beyond), done.stdout
     assert totals["skipped"] == 0, line
     return totals
 
@@ -39,9 +41,9 @@ def recorded(name, *command, words=(), stack=32768, hz=1997):
     return path
 
 
-def check_whole(name, *command, **how):
+def check_whole(name, *command, beyond=0, **how):
     """As compare, and nearly all of ours reach the thread's start."""
-    totals = compare(recorded(name, *command, **how))
+    totals = compare(recorded(name, *command, **how), beyond=beyond)
     assert totals["ended"] >= ENDED_MIN * totals["samples"], totals
 
 
@@ -96,7 +98,8 @@ def test_musl():
 
 def test_go():
     program = build("recursion_go", GO, compiler="go build", suffix=".go")
-    check_whole("go", program)
+    # Behind the start of a goroutine libdwfl takes a word of the stack for one more frame.
+    check_whole("go", program, beyond=0.01)
 
 
 def test_rust():
@@ -109,7 +112,7 @@ def test_python_xz_and_gcc():
     script = "import json\nfor _ in range(60): json.loads(json.dumps({str(i): [i] * 50 for i in range(300)}))\n"
     check_whole("python", "/usr/bin/python3", "-c", script)
     need("xz")
-    check_whole("xz", "sh", "-c", "cat /usr/bin/git /usr/bin/git | xz -6 > /dev/null")
+    check_whole("xz", "sh", "-c", "cat '%s' '%s' | xz -6 > /dev/null" % (binary, binary))
     source = os.path.join(there, "large.c")
     with open(source, "w") as out:
         out.write("".join("int f%d(int x) { switch (x) { case %d: return x * 7; default: return f%d(x - 1); } }\n" %

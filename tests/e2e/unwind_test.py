@@ -159,7 +159,8 @@ def test_handler_on_its_own_stack_is_told_apart():
     assert through
     for names in through:
         at = names.index("handler")
-        assert "restore_rt" in (names[at + 1] or "") and names[-3:] != names[at:at + 3], names
+        assert names[at + 1] is None or "restore_rt" in names[at + 1]  # libc's symbol table names it alone
+        assert names[-3:] != names[at:at + 3], names
         assert names[at + 2] in ("burn", "work", "jump", "main") or "time" in (names[at + 2] or "") or \
             names[at + 2] is None or "jmp" in names[at + 2], names
 
