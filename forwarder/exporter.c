@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "forwarder/backoff.h"
+#include "forwarder/series.h"
 
 static_assert(STAT_EXPORTER_FAILED_RATE_LIMITED - STAT_EXPORTER_FAILED_OTHER ==
 			      BACKEND_REASON_RATE_LIMITED &&
@@ -165,9 +166,7 @@ void exporter_put(struct exporter *exporter, const struct outgoing_profile *outg
 		return;
 	exporter->counts.unencodable_profiles++;
 	stats_add(STAT_EXPORTER_UNENCODABLE, 1);
-	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
-		exporter->counts.unencodable_samples +=
-			(uint64_t)profile_value(outgoing->profile, i, 0);
+	exporter->counts.unencodable_samples += series_count_samples(outgoing->profile);
 	if (exporter->encode_error)
 		error_free(err);
 	else

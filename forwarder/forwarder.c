@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "forwarder/file_sink.h"
+#include "forwarder/series.h"
 
 #define NS_PER_MS ((uint64_t)1000000)
 
@@ -201,9 +202,7 @@ static void write_file(struct outlet *outlet, const struct outgoing_profile *out
 	struct exporter_counts *counts = &outlet->written;
 	const struct file_sink_counts *files = file_sink_get_counts(outlet->file_sink);
 	uint64_t n_written = files->n_written, n_bytes = files->n_bytes;
-	uint64_t n_samples = 0;
-	for (uint32_t i = 0; i < outgoing->profile->samples.n; i++)
-		n_samples += (uint64_t)profile_value(outgoing->profile, i, 0);
+	uint64_t n_samples = series_count_samples(outgoing->profile);
 	struct error *err = file_sink_put(outlet->file_sink, outgoing);
 	if (err) {
 		counts->queue.lost_requests[SPOOL_LOSS_DISK]++;

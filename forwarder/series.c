@@ -434,8 +434,7 @@ struct series_rules series_rules_make(const struct exporter_config *config,
 	return (struct series_rules){.dropped = kind_drops, .n_dropped = n_kind_drops};
 }
 
-/* The events that samples stand for, where the profile counts them. */
-static uint64_t count_samples(const struct profile *profile)
+uint64_t series_count_samples(const struct profile *profile)
 {
 	if (!profile->sample_types.n ||
 	    strcmp(profile_text(profile, profile->sample_types.items[0].unit), "count") != 0)
@@ -449,7 +448,7 @@ static uint64_t count_samples(const struct profile *profile)
 void series_add_to_summary(struct request_summary *summary, const struct profile *profile)
 {
 	uint64_t time_ns = profile->time_nanos > 0 ? (uint64_t)profile->time_nanos : 0;
-	summary->n_samples += count_samples(profile);
+	summary->n_samples += series_count_samples(profile);
 	if (!summary->n_profiles || time_ns < summary->first_time_ns)
 		summary->first_time_ns = time_ns;
 	if (!summary->n_profiles || time_ns > summary->last_time_ns)

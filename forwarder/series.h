@@ -60,6 +60,8 @@ void series_init(struct series *series, const struct series_rules *rules,
 		 const struct outgoing_profile *outgoing);
 void series_fini(struct series *series);
 
+/* The events that samples stand for, where the first column counts them, else the rows. */
+uint64_t series_count_samples(const struct profile *profile);
 /* The rules that all servers share, with config's drop_labels, or the kind's when it has none. */
 struct series_rules series_rules_make(const struct exporter_config *config,
 				      const char *const *kind_drops, size_t n_kind_drops);
