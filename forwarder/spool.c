@@ -243,27 +243,8 @@ static void read_progress(struct spool *spool, struct window *window)
 /* Starting up. */
 
 struct listing {
-	struct spool_name *waiting, *progress;
-	size_t n_waiting, n_progress, capacity_waiting, capacity_progress;
+	struct spool_names waiting, progress;
 };
-
-static void list_name(struct spool_name **names, size_t *n, size_t *capacity,
-		      const struct spool_name *name)
-{
-	if (*n == *capacity) {
-		*capacity = *capacity ? *capacity * 2 : 64;
-		*names = mem_realloc(*names, *capacity, sizeof(**names));
-	}
-	(*names)[(*n)++] = *name;
-}
-
-static int by_sequence(const void *a, const void *b)
-{
-	const struct spool_name *x = a, *y = b;
-	if (x->sequence != y->sequence)
-		return x->sequence < y->sequence ? -1 : 1;
-	return memcmp(x, y, sizeof(*x));
-}
 
 /* A folder that is read in part only would hand out numbers that are taken. */
 static struct error *list_folder(struct spool *spool, DIR *dir, struct listing *listing)
@@ -273,11 +254,9 @@ static struct error *list_folder(struct spool *spool, DIR *dir, struct listing *
 		struct spool_name name;
 		size_t n = strlen(entry->d_name), n_suffix = strlen(SPOOL_UNFINISHED_SUFFIX);
 		if (spool_name_parse(entry->d_name, SPOOL_WAITING_SUFFIX, &name))
-			list_name(&listing->waiting, &listing->n_waiting,
-				  &listing->capacity_waiting, &name);
+			spool_names_add(&listing->waiting, &name);
 		else if (spool_name_parse(entry->d_name, SPOOL_PROGRESS_SUFFIX, &name))
-			list_name(&listing->progress, &listing->n_progress,
-				  &listing->capacity_progress, &name);
+			spool_names_add(&listing->progress, &name);
 		else if (n > n_suffix &&
 			 strcmp(entry->d_name + n - n_suffix, SPOOL_UNFINISHED_SUFFIX) == 0)
 			unlinkat(spool->folder_fd, entry->d_name, 0);
@@ -288,23 +267,25 @@ static struct error *list_folder(struct spool *spool, DIR *dir, struct listing *
 static void take_in(struct spool *spool, const struct listing *listing)
 {
 	size_t p = 0;
-	for (size_t i = 0; i < listing->n_waiting; i++) {
-		struct spool_name name = listing->waiting[i];
-		if (i && name.sequence == listing->waiting[i - 1].sequence)
+	for (size_t i = 0; i < listing->waiting.n; i++) {
+		struct spool_name name = listing->waiting.items[i];
+		if (i && name.sequence == listing->waiting.items[i - 1].sequence)
 			continue; /* not ours: a copy made by hand */
 		add_window(spool, &name);
 		spool->next_sequence = name.sequence + 1;
-		for (; p < listing->n_progress && listing->progress[p].sequence < name.sequence;
+		for (;
+		     p < listing->progress.n && listing->progress.items[p].sequence < name.sequence;
 		     p++)
 			;
-		if (p == listing->n_progress || listing->progress[p].sequence != name.sequence)
+		if (p == listing->progress.n ||
+		    listing->progress.items[p].sequence != name.sequence)
 			continue;
 		read_progress(spool, &spool->windows[spool->end - 1]);
 	}
-	for (p = 0; p < listing->n_progress; p++) {
+	for (p = 0; p < listing->progress.n; p++) {
 		char name[SPOOL_NAME_BYTES];
-		spool_name_format(&listing->progress[p], SPOOL_PROGRESS_SUFFIX, name);
-		if (!find_window(spool, listing->progress[p].sequence))
+		spool_name_format(&listing->progress.items[p], SPOOL_PROGRESS_SUFFIX, name);
+		if (!find_window(spool, listing->progress.items[p].sequence))
 			unlinkat(spool->folder_fd, name, 0);
 	}
 }
@@ -322,14 +303,12 @@ static struct error *read_folder(struct spool *spool)
 	struct listing listing = {0};
 	struct error *err = list_folder(spool, dir, &listing);
 	closedir(dir);
-	if (listing.n_waiting)
-		qsort(listing.waiting, listing.n_waiting, sizeof(*listing.waiting), by_sequence);
-	if (listing.n_progress)
-		qsort(listing.progress, listing.n_progress, sizeof(*listing.progress), by_sequence);
+	spool_names_sort(&listing.waiting);
+	spool_names_sort(&listing.progress);
 	if (!err)
 		take_in(spool, &listing);
-	mem_free(listing.waiting);
-	mem_free(listing.progress);
+	spool_names_fini(&listing.waiting);
+	spool_names_fini(&listing.progress);
 	return err;
 }
 

@@ -22,14 +22,6 @@ struct walk {
 	void *context;
 };
 
-static int by_sequence(const void *a, const void *b)
-{
-	const struct spool_name *x = a, *y = b;
-	if (x->sequence != y->sequence)
-		return x->sequence < y->sequence ? -1 : 1;
-	return memcmp(x, y, sizeof(*x));
-}
-
 static void count_over(void *context, const struct spool_progress *progress)
 {
 	(void)progress;
@@ -63,24 +55,18 @@ static struct error *walk_folder(const struct walk *walk, const char *folder, co
 	DIR *dir = opendir(folder);
 	if (!dir)
 		return errno == ENOENT ? NULL : error_errno(errno, "%s", folder);
-	struct spool_name *names = NULL, name;
-	size_t n = 0, capacity = 0;
+	struct spool_names names = {0};
+	struct spool_name name;
 	for (struct dirent *entry; (entry = readdir(dir));) {
-		if (!spool_name_parse(entry->d_name, walk->suffix, &name))
-			continue;
-		if (n == capacity) {
-			capacity = capacity ? capacity * 2 : 64;
-			names = mem_realloc(names, capacity, sizeof(*names));
-		}
-		names[n++] = name;
+		if (spool_name_parse(entry->d_name, walk->suffix, &name))
+			spool_names_add(&names, &name);
 	}
-	if (n)
-		qsort(names, n, sizeof(*names), by_sequence);
+	spool_names_sort(&names);
 	struct error *err = NULL;
-	for (size_t i = 0; i < n && !err; i++)
-		err = report(walk, folder, exporter, dirfd(dir), &names[i]);
+	for (size_t i = 0; i < names.n && !err; i++)
+		err = report(walk, folder, exporter, dirfd(dir), &names.items[i]);
 	closedir(dir);
-	mem_free(names);
+	spool_names_fini(&names);
 	return err;
 }
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -38,31 +37,6 @@ struct error *spool_share_lock(int folder_fd, int *fd_out)
 	*fd_out = fd;
 	fd = -1;
 	return NULL;
-}
-
-static int by_sequence(const void *a, const void *b)
-{
-	const struct spool_name *x = a, *y = b;
-	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
-static struct spool_name *list(DIR *dir, const char *suffix, size_t *n_out)
-{
-	struct spool_name *names = NULL, name;
-	size_t n = 0, capacity = 0;
-	for (struct dirent *entry; (entry = readdir(dir));) {
-		if (!spool_name_parse(entry->d_name, suffix, &name))
-			continue;
-		if (n == capacity) {
-			capacity = capacity ? capacity * 2 : 64;
-			names = mem_realloc(names, capacity, sizeof(*names));
-		}
-		names[n++] = name;
-	}
-	if (n)
-		qsort(names, n, sizeof(*names), by_sequence);
-	*n_out = n;
-	return names;
 }
 
 struct copy {
@@ -122,11 +96,16 @@ void spool_move_in(const struct spool_mover *mover, const char *path, const char
 	DIR *dir = opendir(path);
 	if (!dir)
 		return;
-	size_t n;
-	struct spool_name *names = list(dir, suffix, &n);
-	for (size_t i = 0; i < n; i++)
-		move(mover, dirfd(dir), suffix, &names[i]);
-	mem_free(names);
+	struct spool_names names = {0};
+	struct spool_name name;
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		if (spool_name_parse(entry->d_name, suffix, &name))
+			spool_names_add(&names, &name);
+	}
+	spool_names_sort(&names);
+	for (size_t i = 0; i < names.n; i++)
+		move(mover, dirfd(dir), suffix, &names.items[i]);
+	spool_names_fini(&names);
 	closedir(dir);
 }
 

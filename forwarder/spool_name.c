@@ -4,7 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 void spool_name_format(const struct spool_name *name, const char *suffix,
 		       char out[SPOOL_NAME_BYTES])
@@ -57,6 +60,35 @@ bool spool_name_parse(const char *text, const char *suffix, struct spool_name *o
 		return false;
 	*out = name;
 	return true;
+}
+
+void spool_names_add(struct spool_names *names, const struct spool_name *name)
+{
+	if (names->n == names->capacity) {
+		names->capacity = names->capacity ? names->capacity * 2 : 64;
+		names->items = mem_realloc(names->items, names->capacity, sizeof(*names->items));
+	}
+	names->items[names->n++] = *name;
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+	const struct spool_name *x = a, *y = b;
+	if (x->sequence != y->sequence)
+		return x->sequence < y->sequence ? -1 : 1;
+	return memcmp(x, y, sizeof(*x));
+}
+
+void spool_names_sort(struct spool_names *names)
+{
+	if (names->n)
+		qsort(names->items, names->n, sizeof(*names->items), by_sequence);
+}
+
+void spool_names_fini(struct spool_names *names)
+{
+	mem_free(names->items);
+	*names = (struct spool_names){0};
 }
 
 static void replace(const char *from_text, char from, char to, char out[SPOOL_FOLDER_BYTES])

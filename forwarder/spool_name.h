@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct spool_name {
@@ -29,6 +30,16 @@ void spool_name_format(const struct spool_name *name, const char *suffix,
 		       char out[SPOOL_NAME_BYTES]);
 /* False unless text is what spool_name_format makes. */
 bool spool_name_parse(const char *text, const char *suffix, struct spool_name *out);
+
+/* Names of a folder's files. Zeroed at first. */
+struct spool_names {
+	struct spool_name *items;
+	size_t n, capacity;
+};
+void spool_names_add(struct spool_names *names, const struct spool_name *name);
+/* By sequence. */
+void spool_names_sort(struct spool_names *names);
+void spool_names_fini(struct spool_names *names);
 
 /* The folder of an exporter: its name with '/' made '~'. */
 enum { SPOOL_FOLDER_BYTES = 96 };
