@@ -306,16 +306,8 @@ static void check_processors(struct checker *checker)
 
 static struct config_place place_of_field(const struct config_rule *rule, enum relabel_field field)
 {
-	static const char *const keys[] = {
-		[RELABEL_FIELD_RULE] = "action",
-		[RELABEL_FIELD_SOURCE_LABELS] = "source_labels",
-		[RELABEL_FIELD_SEPARATOR] = "separator",
-		[RELABEL_FIELD_REGEX] = "regex",
-		[RELABEL_FIELD_TARGET_LABEL] = "target_label",
-		[RELABEL_FIELD_REPLACEMENT] = "replacement",
-		[RELABEL_FIELD_MODULUS] = "modulus",
-	};
-	const struct config_node *node = config_node_find(rule->node, keys[field]);
+	const char *key = field == RELABEL_FIELD_RULE ? "action" : relabel_field_name(field);
+	const struct config_node *node = config_node_find(rule->node, key);
 	return node ? node->place : rule->node->place;
 }
 

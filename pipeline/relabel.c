@@ -141,6 +141,11 @@ static const char *const field_names[] = {
 	[RELABEL_FIELD_MODULUS] = "modulus",
 };
 
+const char *relabel_field_name(enum relabel_field field)
+{
+	return field_names[field];
+}
+
 /* Fields that differ from what stands for "not given". */
 static unsigned given_fields(const struct relabel_rule *rule)
 {

@@ -57,6 +57,8 @@ struct relabel;
 
 /* "replace", … */
 const char *relabel_action_name(enum relabel_action action);
+/* As it is called in a rule: "source_labels", …; "rule" for RELABEL_FIELD_RULE. */
+const char *relabel_field_name(enum relabel_field field);
 
 struct relabel *relabel_new(void);
 void relabel_free(struct relabel *relabel);
