@@ -33,33 +33,15 @@ struct order {
 	size_t n_fds;
 };
 
-static void on_child(int signal_number)
+/* What ends a worker, also where our caller ignored or caught it. */
+static void let_signals_end_workers(void)
 {
-	(void)signal_number; /* its only use is to end ppoll */
-}
-
-/* The terminal's signals are for the agent; this process ends with its socket. */
-static void set_signals(sigset_t *waiting_out)
-{
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,	 SIGTERM,
-				      SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
-	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	/* What ends a worker, also where our caller ignored or caught it. */
 	static const int ending[] = {SIGALRM, SIGXCPU, SIGXFSZ};
 	static const int faults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS};
 	for (size_t i = 0; i < ARRAY_LEN(ending); i++)
 		signal(ending[i], SIG_DFL);
 	for (size_t i = 0; i < ARRAY_LEN(faults) && !CONFINEMENT_IS_INSTRUMENTED; i++)
 		signal(faults[i], SIG_DFL);
-	const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
-	sigaction(SIGCHLD, &action, NULL);
-	/* Children are noticed while waiting and at no other time. */
-	sigset_t blocked;
-	sigemptyset(&blocked);
-	sigemptyset(waiting_out);
-	sigaddset(&blocked, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
 static int find_beside(void *context, const struct builder_wish *wish)
@@ -185,7 +167,8 @@ _Noreturn void builder_process_run(const struct builder_process *process)
 {
 	struct house house = {.process = process};
 	sigset_t waiting;
-	set_signals(&waiting);
+	confinement_set_signals(&waiting);
+	let_signals_end_workers();
 	confinement_close_descriptors(process->socket);
 	(void)prctl(PR_SET_NAME, "perfpipe-build", 0, 0, 0);
 	struct error *err = builder_jail_enter();

@@ -70,6 +70,26 @@ static void drop_bounding_set(void)
 	(void)cap_reset_ambient();
 }
 
+static void on_child(int signal_number)
+{
+	(void)signal_number; /* its only use is to end ppoll */
+}
+
+void confinement_set_signals(sigset_t *waiting_out)
+{
+	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,	 SIGTERM,
+				      SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
+	sigaction(SIGCHLD, &action, NULL);
+	sigset_t blocked;
+	sigemptyset(&blocked);
+	sigemptyset(waiting_out);
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
 struct error *confinement_set_limit(int which, uint64_t value)
 {
 	struct rlimit now;

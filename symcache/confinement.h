@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,5 +31,11 @@ enum { CONFINEMENT_USER = 65534 };
 void confinement_close_descriptors(int keep);
 /* For good, and for all children. */
 struct error *confinement_drop_rights(void) MUST_USE;
+/*
+ * Signals of a process that forks workers and ends with its socket: those of the terminal are for
+ * the agent and ignored here. SIGCHLD is blocked but with the mask given for ppoll, so that
+ * children are noticed while waiting and at no other time.
+ */
+void confinement_set_signals(sigset_t *waiting_out);
 /* RLIMIT_…, lowered only. */
 struct error *confinement_set_limit(int which, uint64_t value) MUST_USE;

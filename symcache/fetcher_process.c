@@ -223,28 +223,6 @@ _Noreturn static void work(const struct house *house, const struct fetcher_order
 
 /* ---- the process ---- */
 
-static void on_child(int signal_number)
-{
-	(void)signal_number; /* its only use is to end ppoll */
-}
-
-/* The terminal's signals are for the agent; this process ends with its socket. */
-static void set_signals(sigset_t *waiting_out)
-{
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGHUP,	 SIGTERM,
-				      SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
-	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	const struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
-	sigaction(SIGCHLD, &action, NULL);
-	/* Children are noticed while waiting and at no other time. */
-	sigset_t blocked;
-	sigemptyset(&blocked);
-	sigemptyset(waiting_out);
-	sigaddset(&blocked, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
-}
-
 static void read_headers(struct buf *out)
 {
 	const char *path = getenv(DEBUGINFOD_HEADERS_FILE_ENV_VAR);
@@ -346,7 +324,7 @@ _Noreturn void fetcher_process_run(int socket)
 	static struct house house;
 	sigset_t waiting;
 	house.socket = socket;
-	set_signals(&waiting);
+	confinement_set_signals(&waiting);
 	confinement_close_descriptors(socket);
 	(void)prctl(PR_SET_NAME, "perfpipe-fetch", 0, 0, 0);
 	read_headers(&house.headers);
